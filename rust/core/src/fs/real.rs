@@ -1,0 +1,174 @@
+//! The real file system, read with `pread` only.
+//!
+//! Files of a directory that we do not own are never mapped: a file cut short under a map kills
+//! the process, a short `pread` is a value.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+
+use super::{Dir, Entry, EntryKind, File, FileFacts, Fs};
+use crate::error::{Error, Result};
+
+/// The operating system's file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealFs;
+
+/// An open directory of the real file system.
+#[derive(Debug)]
+pub struct RealDir {
+    handle: OwnedFd,
+    path: PathBuf,
+}
+
+/// An open file of the real file system.
+#[derive(Debug)]
+pub struct RealFile {
+    handle: OwnedFd,
+    path: PathBuf,
+}
+
+impl Fs for RealFs {
+    type Dir = RealDir;
+
+    fn open_dir(&self, path: &Path) -> Result<RealDir> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(|errno| Error::io("open directory", path, errno.into()))?;
+        Ok(RealDir {
+            handle,
+            path: path.to_owned(),
+        })
+    }
+
+    fn kind(&self, path: &Path) -> Result<EntryKind> {
+        let stat = rustix::fs::statat(CWD, path, AtFlags::empty())
+            .map_err(|errno| Error::io("look up", path, errno.into()))?;
+        Ok(kind_of(FileType::from_raw_mode(stat.st_mode)))
+    }
+}
+
+impl Dir for RealDir {
+    type File = RealFile;
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        let fail = |errno: rustix::io::Errno| Error::io("list", &self.path, errno.into());
+        let mut entries = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.handle).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => match self.look_up(name) {
+                    Ok(kind) => kind,
+                    // Deleted between the listing and the look.
+                    Err(error) if error.is_not_found() => continue,
+                    Err(error) => return Err(error),
+                },
+                known => kind_of(known),
+            };
+            entries.push(Entry {
+                name: name.to_owned(),
+                kind,
+            });
+        }
+        Ok(entries)
+    }
+
+    fn open_dir(&self, name: &str) -> Result<Self> {
+        let path = self.path.join(name);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty())
+            .map_err(|errno| Error::io("open directory", &path, errno.into()))?;
+        Ok(Self { handle, path })
+    }
+
+    fn open(&self, name: &str) -> Result<RealFile> {
+        let path = self.path.join(name);
+        // NONBLOCK so that a pipe with nobody at its other end cannot hang the open.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty())
+            .map_err(|errno| refuse_link(errno, &path))?;
+        let stat = rustix::fs::fstat(&handle)
+            .map_err(|errno| Error::io("look up", &path, errno.into()))?;
+        if kind_of(FileType::from_raw_mode(stat.st_mode)) != EntryKind::File {
+            return Err(Error::Invalid(format!(
+                "{} is not a regular file",
+                path.display()
+            )));
+        }
+        Ok(RealFile { handle, path })
+    }
+}
+
+impl RealDir {
+    fn look_up(&self, name: &str) -> Result<EntryKind> {
+        let stat = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| Error::io("look up", &self.path.join(name), errno.into()))?;
+        Ok(kind_of(FileType::from_raw_mode(stat.st_mode)))
+    }
+}
+
+impl File for RealFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn facts(&self) -> Result<FileFacts> {
+        let stat = rustix::fs::fstat(&self.handle)
+            .map_err(|errno| Error::io("look up", &self.path, errno.into()))?;
+        let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
+        Ok(FileFacts {
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            inode: stat.st_ino,
+            modified_ms: stat
+                .st_mtime
+                .saturating_mul(1000)
+                .saturating_add(nanos / 1_000_000),
+        })
+    }
+
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize> {
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            let at = position.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
+            match rustix::io::pread(&self.handle, rest, at) {
+                Ok(0) => break,
+                Ok(read) => filled = filled.saturating_add(read),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(Error::io("read", &self.path, errno.into())),
+            }
+        }
+        Ok(filled)
+    }
+}
+
+fn refuse_link(errno: rustix::io::Errno, path: &Path) -> Error {
+    match errno {
+        rustix::io::Errno::LOOP => Error::Invalid(format!(
+            "{} is a symbolic link; links below a scanned directory are not followed: \
+             name its target as a path of its own",
+            path.display()
+        )),
+        other => Error::io("open", path, io::Error::from(other)),
+    }
+}
+
+fn kind_of(file_type: FileType) -> EntryKind {
+    match file_type {
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Directory,
+        FileType::Symlink => EntryKind::Link,
+        _ => EntryKind::Special,
+    }
+}

@@ -1,0 +1,38 @@
+//! Every bound the engine enforces, one constant each, with its reason.
+
+/// Bytes of the offset and size fields that precede every entry of a `.log` file.
+pub const LOG_OVERHEAD: usize = 12;
+
+/// Bytes needed to tell the format of an entry: the magic byte sits at position 16 in every version.
+pub const HEADER_UP_TO_MAGIC: usize = 17;
+
+/// Bytes of a version 2 batch header, framing included. No valid version 2 batch is shorter.
+pub const BATCH_HEADER_BYTES: usize = 61;
+
+/// Smallest value of an entry's size field: a version 0 message with null key and null value.
+pub const ENTRY_SIZE_MIN: i32 = 14;
+
+/// A record cannot be shorter: length, attributes, timestamp delta, offset delta, two null lengths
+/// and a header count are one byte each.
+pub const RECORD_BYTES_MIN: usize = 7;
+
+/// Kafka stores positions in an i32; a larger segment cannot be indexed.
+pub const SEGMENT_BYTES_MAX: u64 = 2_147_483_647;
+
+/// Inflated bytes of one batch that are held in memory at once. A batch that inflates to more is
+/// streamed through a buffer of this size, so memory does not depend on the compression ratio.
+pub const INFLATE_WINDOW_BYTES: usize = 8 << 20;
+
+/// Largest single record accepted while reading a directory. Kafka's own bound on a record is the
+/// i32 length field; an Arrow binary column holds less than 2 GiB, hence half of that.
+pub const RECORD_BYTES_MAX: usize = 1 << 30;
+
+/// Largest zstd window accepted (2^27 bytes, the format's recommended decoder limit).
+pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
+/// Longest legal topic name.
+pub const TOPIC_NAME_MAX: usize = 249;
+
+/// Text files of a directory (checkpoints, properties) are refused above this size: 10,000
+/// partitions with the longest legal names take less than 3 MiB.
+pub const TEXT_FILE_BYTES_MAX: u64 = 64 << 20;

@@ -1,0 +1,11 @@
+//! The native half of the `kafkaseg` Python package: translates types and errors, decides nothing.
+
+use pyo3::prelude::*;
+
+/// Rust engine of kafkaseg.
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "a Python dunder name")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

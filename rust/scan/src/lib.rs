@@ -1,0 +1,1 @@
+//! Kafka partition directories as Arrow record batches.
