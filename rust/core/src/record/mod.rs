@@ -3,12 +3,20 @@
 mod batch;
 mod corrupt;
 mod crc;
+mod entry;
 mod header;
 mod iter;
+mod legacy;
+mod legacy_iter;
+#[cfg(test)]
+mod samples;
 pub mod varint;
 
 pub use batch::BatchView;
 pub use corrupt::CorruptKind;
 pub use crc::{crc32, crc32c};
+pub use entry::{EntryView, entry_total_bytes};
 pub use header::{Attributes, BatchHeader, Codec, TimestampType};
 pub use iter::{Header, Headers, RecordView, Records};
+pub use legacy::{KeyAndValue, LegacyView};
+pub use legacy_iter::LegacyRecords;
