@@ -142,3 +142,21 @@ pub(super) fn batch_b() -> Vec<u8> {
          00 04 04 68 31 02 78 04 68 32 01 10 00 06 04 04
          6b 32 01 00")
 }
+
+/// Version 2 batch with one COMMIT marker, producer 4242, coordinator epoch 9.
+pub(super) fn batch_e() -> Vec<u8> {
+    hex("00 00 00 00 00 00 00 69 00 00 00 42 00 00 00 07
+         02 65 a1 d5 f6 00 30 00 00 00 00 00 00 01 8b cf
+         e5 68 0a 00 00 01 8b cf e5 68 0a 00 00 00 00 00
+         00 10 92 00 03 ff ff ff ff 00 00 00 01 20 00 00
+         00 08 00 00 00 01 0c 00 00 00 00 00 09 00")
+}
+
+/// Its ABORT twin.
+pub(super) fn batch_f() -> Vec<u8> {
+    hex("00 00 00 00 00 00 00 69 00 00 00 42 00 00 00 07
+         02 91 9f 03 be 00 30 00 00 00 00 00 00 01 8b cf
+         e5 68 0a 00 00 01 8b cf e5 68 0a 00 00 00 00 00
+         00 10 92 00 03 ff ff ff ff 00 00 00 01 20 00 00
+         00 08 00 00 00 00 0c 00 00 00 00 00 09 00")
+}
