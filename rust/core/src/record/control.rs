@@ -118,9 +118,7 @@ impl EndTxnMarker {
     pub fn decode(value: &[u8]) -> Result<Self, CorruptKind> {
         let mut fields = Flexible::new(value);
         not_negative(fields.i16()?)?;
-        Ok(Self {
-            coordinator_epoch: fields.i32()?,
-        })
+        Ok(Self { coordinator_epoch: fields.i32()? })
     }
 
     /// The value as brokers write it.
@@ -209,9 +207,7 @@ impl ControlRecord {
         if let ControlType::Unknown(id) = kind {
             return Ok(Self::Unknown(id));
         }
-        let value = record
-            .value
-            .ok_or(CorruptKind::Control("it has no value"))?;
+        let value = record.value.ok_or(CorruptKind::Control("it has no value"))?;
         if matches!(kind, ControlType::Abort | ControlType::Commit) {
             let marker = EndTxnMarker::decode(value)?;
             return Ok(match kind {
@@ -223,9 +219,9 @@ impl ControlRecord {
         let version = not_negative(fields.i16()?)?;
         let decoded = match kind {
             ControlType::LeaderChange => Self::LeaderChange(leader_change(version, &mut fields)?),
-            ControlType::SnapshotHeader => Self::SnapshotHeader {
-                last_contained_log_timestamp: fields.i64()?,
-            },
+            ControlType::SnapshotHeader => {
+                Self::SnapshotHeader { last_contained_log_timestamp: fields.i64()? }
+            }
             ControlType::KRaftVersion => Self::KRaftVersion(fields.i16()?),
             ControlType::KRaftVoters => {
                 Self::KRaftVoters(fields.array(KRAFT_VOTER_BYTES_MIN, kraft_voter)?)
@@ -247,11 +243,7 @@ const ENDPOINT_BYTES_MIN: usize = 5;
 fn leader_change(version: i16, fields: &mut Flexible<'_>) -> Result<LeaderChange, CorruptKind> {
     let voter = |fields: &mut Flexible<'_>| {
         let id = fields.i32()?;
-        let directory_id = if version >= 1 {
-            Some(fields.uuid()?)
-        } else {
-            None
-        };
+        let directory_id = if version >= 1 { Some(fields.uuid()?) } else { None };
         fields.skip_tags()?;
         Ok(Voter { id, directory_id })
     };
@@ -271,13 +263,7 @@ fn kraft_voter(fields: &mut Flexible<'_>) -> Result<KRaftVoter, CorruptKind> {
     // The two versions are a structure of their own inside the voter.
     fields.skip_tags()?;
     fields.skip_tags()?;
-    Ok(KRaftVoter {
-        id,
-        directory_id,
-        endpoints,
-        kraft_version_min,
-        kraft_version_max,
-    })
+    Ok(KRaftVoter { id, directory_id, endpoints, kraft_version_min, kraft_version_max })
 }
 
 fn endpoint(fields: &mut Flexible<'_>) -> Result<Endpoint, CorruptKind> {
@@ -313,17 +299,11 @@ mod tests {
     }
 
     fn decode_type(id: i16, value: &str) -> Result<ControlRecord, CorruptKind> {
-        decode(
-            &ControlType::from_id(id).to_key(),
-            Some(&samples::hex(value)),
-        )
+        decode(&ControlType::from_id(id).to_key(), Some(&samples::hex(value)))
     }
 
     fn voter(id: i32) -> Voter {
-        Voter {
-            id,
-            directory_id: None,
-        }
+        Voter { id, directory_id: None }
     }
 
     const LEADER_CHANGE: &str = "00 00 00 00 00 01 04 00 00 00 01 00 00 00 00 02 00 00 00 00 03 00
@@ -333,17 +313,9 @@ mod tests {
 
     #[test]
     fn transaction_markers_decode_and_encode() {
-        let marker = EndTxnMarker {
-            coordinator_epoch: 9,
-        };
-        assert_eq!(
-            decode_type(0, "000000000009"),
-            Ok(ControlRecord::Abort(marker))
-        );
-        assert_eq!(
-            decode_type(1, "000000000009"),
-            Ok(ControlRecord::Commit(marker))
-        );
+        let marker = EndTxnMarker { coordinator_epoch: 9 };
+        assert_eq!(decode_type(0, "000000000009"), Ok(ControlRecord::Abort(marker)));
+        assert_eq!(decode_type(1, "000000000009"), Ok(ControlRecord::Commit(marker)));
         assert_eq!(marker.to_value().to_vec(), samples::hex("000000000009"));
         assert_eq!(ControlType::Commit.to_key(), [0, 0, 0, 1]);
         assert_eq!(
@@ -355,10 +327,9 @@ mod tests {
 
     #[test]
     fn a_marker_batch_gives_its_marker() {
-        for (bytes, kind) in [
-            (samples::batch_e(), ControlType::Commit),
-            (samples::batch_f(), ControlType::Abort),
-        ] {
+        for (bytes, kind) in
+            [(samples::batch_e(), ControlType::Commit), (samples::batch_f(), ControlType::Abort)]
+        {
             let batch = BatchView::parse(&bytes).unwrap();
             let mut records = Records::new(batch.header(), batch.payload());
             let record = records.next_record().unwrap().unwrap();
@@ -379,10 +350,7 @@ mod tests {
             voters: vec![voter(1), voter(2), voter(3)],
             granting_voters: vec![voter(1), voter(3)],
         };
-        assert_eq!(
-            decode_type(2, LEADER_CHANGE),
-            Ok(ControlRecord::LeaderChange(expected))
-        );
+        assert_eq!(decode_type(2, LEADER_CHANGE), Ok(ControlRecord::LeaderChange(expected)));
         let version_1 =
             "00 01 00 00 00 07 02 00 00 00 07 000102030405060708090a0b0c0d0e0f 00 01 00";
         let directory_id: [u8; 16] = std::array::from_fn(|at| u8::try_from(at).unwrap());
@@ -391,10 +359,7 @@ mod tests {
             Ok(ControlRecord::LeaderChange(LeaderChange {
                 version: 1,
                 leader_id: 7,
-                voters: vec![Voter {
-                    id: 7,
-                    directory_id: Some(directory_id)
-                }],
+                voters: vec![Voter { id: 7, directory_id: Some(directory_id) }],
                 granting_voters: vec![],
             }))
         );
@@ -404,18 +369,10 @@ mod tests {
     fn snapshot_and_version_records_decode() {
         assert_eq!(
             decode_type(3, "00 00 00 00 01 8b cf e5 68 00 00"),
-            Ok(ControlRecord::SnapshotHeader {
-                last_contained_log_timestamp: samples::T0
-            })
+            Ok(ControlRecord::SnapshotHeader { last_contained_log_timestamp: samples::T0 })
         );
-        assert_eq!(
-            decode_type(4, "00 00 00"),
-            Ok(ControlRecord::SnapshotFooter)
-        );
-        assert_eq!(
-            decode_type(5, "00 00 00 01 00"),
-            Ok(ControlRecord::KRaftVersion(1))
-        );
+        assert_eq!(decode_type(4, "00 00 00"), Ok(ControlRecord::SnapshotFooter));
+        assert_eq!(decode_type(5, "00 00 00 01 00"), Ok(ControlRecord::KRaftVersion(1)));
     }
 
     #[test]
@@ -431,19 +388,13 @@ mod tests {
             kraft_version_min: 0,
             kraft_version_max: 1,
         };
-        assert_eq!(
-            decode_type(6, VOTERS),
-            Ok(ControlRecord::KRaftVoters(vec![expected]))
-        );
+        assert_eq!(decode_type(6, VOTERS), Ok(ControlRecord::KRaftVoters(vec![expected])));
     }
 
     #[test]
     fn unknown_types_pass_and_bad_keys_do_not() {
         assert_eq!(decode(&[0, 0, 0, 9], None), Ok(ControlRecord::Unknown(9)));
-        assert_eq!(
-            decode(&[0, 1, 0xff, 0xff, 3], None),
-            Ok(ControlRecord::Unknown(-1))
-        );
+        assert_eq!(decode(&[0, 1, 0xff, 0xff, 3], None), Ok(ControlRecord::Unknown(-1)));
         assert!(decode(&[0, 0, 0], Some(&[])).is_err());
         assert!(decode(&[0x80, 0, 0, 1], Some(&[0; 6])).is_err());
         assert!(decode(&[0, 0, 0, 1], None).is_err());

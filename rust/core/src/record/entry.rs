@@ -149,10 +149,9 @@ impl<'a> EntryView<'a> {
     pub fn check(&self) -> Result<(), CorruptKind> {
         match self {
             Self::Batch(batch) => batch.header().check(),
-            Self::Legacy(message) if message.offset() < 0 => Err(CorruptKind::OffsetOrder {
-                found: message.offset(),
-                expected: 0,
-            }),
+            Self::Legacy(message) if message.offset() < 0 => {
+                Err(CorruptKind::OffsetOrder { found: message.offset(), expected: 0 })
+            }
             Self::Legacy(_) => Ok(()),
         }
     }
@@ -174,22 +173,14 @@ mod tests {
 
     #[test]
     fn the_magic_byte_tells_the_versions_apart() {
-        let log = [
-            samples::legacy_v0(),
-            samples::legacy_v1_gzip(),
-            samples::batch_b(),
-        ]
-        .concat();
+        let log = [samples::legacy_v0(), samples::legacy_v1_gzip(), samples::batch_b()].concat();
         let mut rest = &log[..];
         let mut seen = Vec::new();
         while !rest.is_empty() {
             let entry = EntryView::parse(rest).unwrap();
             assert_eq!(entry.check_crc(), Ok(()));
             assert_eq!(entry.check(), Ok(()));
-            assert_eq!(
-                entry_total_bytes(rest.first_chunk().unwrap()),
-                Ok(entry.total_bytes())
-            );
+            assert_eq!(entry_total_bytes(rest.first_chunk().unwrap()), Ok(entry.total_bytes()));
             seen.push((
                 entry.magic(),
                 entry.base_offset(),
@@ -212,23 +203,14 @@ mod tests {
 
     #[test]
     fn a_size_that_no_entry_can_have_is_damage_even_at_the_end() {
-        assert_eq!(
-            EntryView::parse(&[0; 17]).map(|_| ()),
-            Err(CorruptKind::EntrySize(0))
-        );
+        assert_eq!(EntryView::parse(&[0; 17]).map(|_| ()), Err(CorruptKind::EntrySize(0)));
         let mut batch = samples::batch_b();
         batch[8..12].copy_from_slice(&48_i32.to_be_bytes());
         for bytes in [&batch[..], &batch[..17]] {
-            assert_eq!(
-                EntryView::parse(bytes).map(|_| ()),
-                Err(CorruptKind::EntrySize(48))
-            );
+            assert_eq!(EntryView::parse(bytes).map(|_| ()), Err(CorruptKind::EntrySize(48)));
         }
         batch[8] = 0x80;
-        assert!(matches!(
-            EntryView::parse(&batch),
-            Err(CorruptKind::EntrySize(..0))
-        ));
+        assert!(matches!(EntryView::parse(&batch), Err(CorruptKind::EntrySize(..0))));
     }
 
     #[test]
@@ -256,11 +238,7 @@ mod tests {
 
     #[test]
     fn negative_offsets_are_damage_in_every_version() {
-        for sample in [
-            samples::legacy_v0(),
-            samples::legacy_v1(),
-            samples::batch_b(),
-        ] {
+        for sample in [samples::legacy_v0(), samples::legacy_v1(), samples::batch_b()] {
             let mut bytes = sample;
             bytes[0] = 0x80;
             let entry = EntryView::parse(&bytes).unwrap();

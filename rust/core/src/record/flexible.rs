@@ -19,10 +19,8 @@ impl<'a> Flexible<'a> {
     }
 
     fn chunk<const N: usize>(&mut self) -> Result<[u8; N], CorruptKind> {
-        let (chunk, rest) = self
-            .rest
-            .split_first_chunk::<N>()
-            .ok_or(CorruptKind::Message("it is cut off"))?;
+        let (chunk, rest) =
+            self.rest.split_first_chunk::<N>().ok_or(CorruptKind::Message("it is cut off"))?;
         self.rest = rest;
         Ok(*chunk)
     }
@@ -64,10 +62,8 @@ impl<'a> Flexible<'a> {
 
     /// A string that may not be null.
     pub(crate) fn string(&mut self) -> Result<&'a str, CorruptKind> {
-        let length = self
-            .unsigned()?
-            .checked_sub(1)
-            .ok_or(CorruptKind::Message("a string is null"))?;
+        let length =
+            self.unsigned()?.checked_sub(1).ok_or(CorruptKind::Message("a string is null"))?;
         std::str::from_utf8(self.bytes(length)?)
             .map_err(|_| CorruptKind::Message("a string is not UTF-8"))
     }
@@ -78,10 +74,8 @@ impl<'a> Flexible<'a> {
         item_bytes_min: usize,
         mut item: impl FnMut(&mut Self) -> Result<T, CorruptKind>,
     ) -> Result<Vec<T>, CorruptKind> {
-        let count = self
-            .unsigned()?
-            .checked_sub(1)
-            .ok_or(CorruptKind::Message("an array is null"))?;
+        let count =
+            self.unsigned()?.checked_sub(1).ok_or(CorruptKind::Message("an array is null"))?;
         let room = self.rest.len() / item_bytes_min.max(1);
         let count = usize::try_from(count)
             .ok()

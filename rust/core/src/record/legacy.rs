@@ -40,34 +40,12 @@ pub struct LegacyView<'a> {
 impl<'a> LegacyView<'a> {
     /// Takes the message at the start of `bytes`; bytes after it are left alone.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, CorruptKind> {
-        let head = bytes
-            .first_chunk::<HEADER_UP_TO_MAGIC>()
-            .ok_or(CorruptKind::TruncatedEntry)?;
-        let [
-            o0,
-            o1,
-            o2,
-            o3,
-            o4,
-            o5,
-            o6,
-            o7,
-            s0,
-            s1,
-            s2,
-            s3,
-            _,
-            _,
-            _,
-            _,
-            magic,
-        ] = *head;
+        let head = bytes.first_chunk::<HEADER_UP_TO_MAGIC>().ok_or(CorruptKind::TruncatedEntry)?;
+        let [o0, o1, o2, o3, o4, o5, o6, o7, s0, s1, s2, s3, _, _, _, _, magic] = *head;
         let total = legacy_total_bytes(i32::from_be_bytes([s0, s1, s2, s3]), magic)?;
         let bytes = bytes.get(..total).ok_or(CorruptKind::TruncatedEntry)?;
-        let attributes = bytes
-            .get(HEADER_UP_TO_MAGIC)
-            .copied()
-            .ok_or(CorruptKind::TruncatedEntry)?;
+        let attributes =
+            bytes.get(HEADER_UP_TO_MAGIC).copied().ok_or(CorruptKind::TruncatedEntry)?;
         Ok(Self {
             bytes,
             offset: i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]),
@@ -145,11 +123,7 @@ impl<'a> LegacyView<'a> {
     pub fn check_crc(&self) -> Result<(), CorruptKind> {
         let stored = self.crc();
         let computed = crc32(self.bytes.get(16..).unwrap_or_default());
-        if computed == stored {
-            Ok(())
-        } else {
-            Err(CorruptKind::Crc { stored, computed })
-        }
+        if computed == stored { Ok(()) } else { Err(CorruptKind::Crc { stored, computed }) }
     }
 
     /// The key, if not null.
@@ -203,9 +177,7 @@ pub(super) fn legacy_total_bytes(size: i32, magic: u8) -> Result<usize, CorruptK
 
 fn legacy_codec(attributes: u8) -> Result<Codec, CorruptKind> {
     let bits = attributes & CODEC_BITS;
-    Codec::from_id(bits)
-        .filter(|codec| *codec != Codec::Zstd)
-        .ok_or(CorruptKind::CodecBits(bits))
+    Codec::from_id(bits).filter(|codec| *codec != Codec::Zstd).ok_or(CorruptKind::CodecBits(bits))
 }
 
 #[inline]
@@ -213,17 +185,12 @@ fn stored_timestamp(bytes: &[u8], magic: u8) -> i64 {
     if magic == 0 {
         return -1;
     }
-    bytes
-        .get(18..)
-        .and_then(<[u8]>::first_chunk)
-        .map_or(-1, |stored| i64::from_be_bytes(*stored))
+    bytes.get(18..).and_then(<[u8]>::first_chunk).map_or(-1, |stored| i64::from_be_bytes(*stored))
 }
 
 #[inline]
 fn take_sized(bytes: &[u8]) -> Result<(Option<&[u8]>, &[u8]), CorruptKind> {
-    let (length, rest) = bytes
-        .split_first_chunk::<4>()
-        .ok_or(CorruptKind::FieldLength(4))?;
+    let (length, rest) = bytes.split_first_chunk::<4>().ok_or(CorruptKind::FieldLength(4))?;
     let length = i32::from_be_bytes(*length);
     if length < 0 {
         // Kafka takes every negative length for null.
@@ -309,38 +276,23 @@ mod tests {
     fn sizes_below_the_version_s_minimum_are_refused() {
         let mut v0 = samples::legacy_v0();
         v0[11] = 13;
-        assert_eq!(
-            LegacyView::parse(&v0).map(|_| ()),
-            Err(CorruptKind::EntrySize(13))
-        );
+        assert_eq!(LegacyView::parse(&v0).map(|_| ()), Err(CorruptKind::EntrySize(13)));
         let mut v1 = samples::legacy_v1();
         v1[11] = 21;
-        assert_eq!(
-            LegacyView::parse(&v1).map(|_| ()),
-            Err(CorruptKind::EntrySize(21))
-        );
+        assert_eq!(LegacyView::parse(&v1).map(|_| ()), Err(CorruptKind::EntrySize(21)));
         v1[8] = 0xff;
-        assert!(matches!(
-            LegacyView::parse(&v1),
-            Err(CorruptKind::EntrySize(..0))
-        ));
+        assert!(matches!(LegacyView::parse(&v1), Err(CorruptKind::EntrySize(..0))));
     }
 
     #[test]
     fn other_magics_and_codecs_newer_than_the_format_are_refused() {
         let mut bytes = samples::legacy_v1();
         bytes[16] = 2;
-        assert_eq!(
-            LegacyView::parse(&bytes).map(|_| ()),
-            Err(CorruptKind::Magic(2))
-        );
+        assert_eq!(LegacyView::parse(&bytes).map(|_| ()), Err(CorruptKind::Magic(2)));
         bytes[16] = 1;
         for bits in 4..=7 {
             bytes[17] = bits;
-            assert_eq!(
-                LegacyView::parse(&bytes).map(|_| ()),
-                Err(CorruptKind::CodecBits(bits))
-            );
+            assert_eq!(LegacyView::parse(&bytes).map(|_| ()), Err(CorruptKind::CodecBits(bits)));
         }
     }
 

@@ -160,16 +160,8 @@ impl InnerSet {
             rest = rest.get(message.total_bytes()..).unwrap_or_default();
             let offset = not_negative(message.offset())?;
             set = Some(match set {
-                None => Self {
-                    count: 1,
-                    first: offset,
-                    last: offset,
-                },
-                Some(before) => Self {
-                    count: before.count + 1,
-                    first: before.first,
-                    last: offset,
-                },
+                None => Self { count: 1, first: offset, last: offset },
+                Some(before) => Self { count: before.count + 1, first: before.first, last: offset },
             });
         }
         set.ok_or(CorruptKind::Wrapper("it holds no message"))
@@ -192,13 +184,9 @@ fn relative_base(wrapper_offset: i64, last_inner: i64) -> Result<i64, CorruptKin
         return Ok(0);
     }
     if wrapper_offset < last_inner {
-        return Err(CorruptKind::Wrapper(
-            "its offset is below that of its last inner message",
-        ));
+        return Err(CorruptKind::Wrapper("its offset is below that of its last inner message"));
     }
-    wrapper_offset
-        .checked_sub(last_inner)
-        .ok_or(CorruptKind::Overflow)
+    wrapper_offset.checked_sub(last_inner).ok_or(CorruptKind::Overflow)
 }
 
 #[inline]
@@ -209,10 +197,7 @@ fn absolute(base: i64, inner: i64) -> Result<i64, CorruptKind> {
 #[inline]
 fn not_negative(offset: i64) -> Result<i64, CorruptKind> {
     if offset < 0 {
-        return Err(CorruptKind::OffsetOrder {
-            found: offset,
-            expected: 0,
-        });
+        return Err(CorruptKind::OffsetOrder { found: offset, expected: 0 });
     }
     Ok(offset)
 }
@@ -230,12 +215,7 @@ mod tests {
                 let record = record.unwrap();
                 assert!(record.headers.is_empty());
                 let own = |field: Option<&[u8]>| field.map(<[u8]>::to_vec);
-                (
-                    record.offset,
-                    record.timestamp,
-                    own(record.key),
-                    own(record.value),
-                )
+                (record.offset, record.timestamp, own(record.key), own(record.value))
             })
             .collect()
     }
@@ -243,18 +223,11 @@ mod tests {
     fn offsets(wrapper: &[u8], inflated: &[u8]) -> Result<Vec<i64>, CorruptKind> {
         let wrapper = LegacyView::parse(wrapper)?;
         let records = LegacyRecords::wrapped(&wrapper, inflated, true)?;
-        let (first, last, left) = (
-            records.first_offset(),
-            records.last_offset(),
-            records.left(),
-        );
+        let (first, last, left) = (records.first_offset(), records.last_offset(), records.left());
         let offsets = records
             .map(|record| record.map(|record| record.offset))
             .collect::<Result<Vec<_>, _>>()?;
-        assert_eq!(
-            (Some(&first), Some(&last)),
-            (offsets.first(), offsets.last())
-        );
+        assert_eq!((Some(&first), Some(&last)), (offsets.first(), offsets.last()));
         assert_eq!(left, offsets.len());
         Ok(offsets)
     }
@@ -289,10 +262,7 @@ mod tests {
         let own = |text: &[u8]| Some(text.to_vec());
         assert_eq!(
             rows(records),
-            [
-                (10, samples::T0, own(b"a"), own(b"1")),
-                (11, samples::T0 + 7, own(b"b"), own(b"2")),
-            ]
+            [(10, samples::T0, own(b"a"), own(b"1")), (11, samples::T0 + 7, own(b"b"), own(b"2")),]
         );
     }
 
@@ -309,15 +279,9 @@ mod tests {
     #[test]
     fn holes_left_by_compaction_keep_their_distances() {
         let wrapper = Legacy::new(1, 50).codec(1).bytes();
-        assert_eq!(
-            offsets(&wrapper, &inner(1, &[0, 3, 4, 9])),
-            Ok(vec![41, 44, 45, 50])
-        );
+        assert_eq!(offsets(&wrapper, &inner(1, &[0, 3, 4, 9])), Ok(vec![41, 44, 45, 50]));
         // A compactor that kept the old relative offsets gives the same answer.
-        assert_eq!(
-            offsets(&wrapper, &inner(1, &[5, 8, 9, 14])),
-            Ok(vec![41, 44, 45, 50])
-        );
+        assert_eq!(offsets(&wrapper, &inner(1, &[5, 8, 9, 14])), Ok(vec![41, 44, 45, 50]));
     }
 
     #[test]
@@ -325,20 +289,14 @@ mod tests {
         let wrapper = Legacy::new(1, 0).codec(1).bytes();
         assert_eq!(offsets(&wrapper, &inner(1, &[0, 1, 2])), Ok(vec![0, 1, 2]));
         let wrapper = Legacy::new(1, 1).codec(1).bytes();
-        assert!(matches!(
-            offsets(&wrapper, &inner(1, &[0, 1, 2])),
-            Err(CorruptKind::Wrapper(_))
-        ));
+        assert!(matches!(offsets(&wrapper, &inner(1, &[0, 1, 2])), Err(CorruptKind::Wrapper(_))));
     }
 
     #[test]
     fn the_append_time_of_the_wrapper_holds_for_all() {
         let set = inner(1, &[0, 1]);
         let timestamps = |attributes: u8| {
-            let wrapper = Legacy::new(1, 7)
-                .codec(1 | attributes)
-                .timestamp(9_000)
-                .bytes();
+            let wrapper = Legacy::new(1, 7).codec(1 | attributes).timestamp(9_000).bytes();
             let wrapper = LegacyView::parse(&wrapper).unwrap();
             LegacyRecords::wrapped(&wrapper, &set, true)
                 .unwrap()
@@ -355,10 +313,7 @@ mod tests {
         let view = LegacyView::parse(&wrapper).unwrap();
         let mixed = [inner(0, &[0]), inner(1, &[1])].concat();
         let records = LegacyRecords::wrapped(&view, &mixed, true).unwrap();
-        let got = rows(records)
-            .iter()
-            .map(|row| (row.0, row.1))
-            .collect::<Vec<_>>();
+        let got = rows(records).iter().map(|row| (row.0, row.1)).collect::<Vec<_>>();
         assert_eq!(got, [(10, -1), (11, 9_000)]);
 
         let wrapper = Legacy::new(0, 1).codec(1).bytes();
@@ -370,10 +325,7 @@ mod tests {
         let wrapper = Legacy::new(1, 5).codec(1).bytes();
         let nested = Legacy::new(1, 0).codec(2).bytes();
         for set in [&nested[..], &[], &nested[..11], &nested[..20]] {
-            assert!(matches!(
-                offsets(&wrapper, set),
-                Err(CorruptKind::Wrapper(_))
-            ));
+            assert!(matches!(offsets(&wrapper, set), Err(CorruptKind::Wrapper(_))));
         }
         let null = Legacy::new(1, 5).codec(1).value(None).bytes();
         let null = LegacyView::parse(&null).unwrap();
@@ -386,11 +338,7 @@ mod tests {
         let set = inner(1, &[0, 1, 2]);
         let whole = inner(1, &[0, 1]).len();
         for end in whole..set.len() {
-            assert_eq!(
-                offsets(&wrapper, &set[..end]),
-                Ok(vec![4, 5]),
-                "cut at {end}"
-            );
+            assert_eq!(offsets(&wrapper, &set[..end]), Ok(vec![4, 5]), "cut at {end}");
         }
     }
 
@@ -400,12 +348,7 @@ mod tests {
         let view = LegacyView::parse(&wrapper).unwrap();
         let mut set = inner(1, &[0, 1]);
         *set.last_mut().unwrap() ^= 1;
-        let last = |verify| {
-            LegacyRecords::wrapped(&view, &set, verify)
-                .unwrap()
-                .last()
-                .unwrap()
-        };
+        let last = |verify| LegacyRecords::wrapped(&view, &set, verify).unwrap().last().unwrap();
         assert!(last(false).is_ok());
         assert!(matches!(last(true), Err(CorruptKind::Crc { .. })));
     }

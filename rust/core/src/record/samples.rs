@@ -13,10 +13,7 @@ pub(super) fn hex(text: &str) -> Vec<u8> {
         .map(|digit| u8::try_from(digit).unwrap())
         .collect::<Vec<_>>();
     assert_eq!(digits.len() % 2, 0);
-    digits
-        .chunks(2)
-        .map(|pair| (pair[0] << 4) | pair[1])
-        .collect()
+    digits.chunks(2).map(|pair| (pair[0] << 4) | pair[1]).collect()
 }
 
 /// Version 0, offset 5, key `k`, value `v0`.
@@ -83,14 +80,7 @@ pub(super) struct Legacy {
 impl Legacy {
     /// A message with the value `v`.
     pub(super) fn new(magic: u8, offset: i64) -> Self {
-        Self {
-            magic,
-            offset,
-            attributes: 0,
-            timestamp: T0,
-            key: None,
-            value: Some(b"v".to_vec()),
-        }
+        Self { magic, offset, attributes: 0, timestamp: T0, key: None, value: Some(b"v".to_vec()) }
     }
 
     /// With these attribute bits.
@@ -118,9 +108,7 @@ impl Legacy {
             body.extend_from_slice(&self.timestamp.to_be_bytes());
         }
         for field in [&self.key, &self.value] {
-            let length = field
-                .as_ref()
-                .map_or(-1, |field| i32::try_from(field.len()).unwrap());
+            let length = field.as_ref().map_or(-1, |field| i32::try_from(field.len()).unwrap());
             body.extend_from_slice(&length.to_be_bytes());
             body.extend_from_slice(field.as_deref().unwrap_or_default());
         }
