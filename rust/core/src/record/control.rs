@@ -306,8 +306,6 @@ mod tests {
         Voter { id, directory_id: None }
     }
 
-    const LEADER_CHANGE: &str = "00 00 00 00 00 01 04 00 00 00 01 00 00 00 00 02 00 00 00 00 03 00
-         03 00 00 00 01 00 00 00 00 03 00 00";
     const VOTERS: &str = "00 00 02 00 00 00 01 00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f 02
          0b 43 4f 4e 54 52 4f 4c 4c 45 52 06 68 6f 73 74 31 23 85 00 00 00 00 01 00 00 00";
 
@@ -350,7 +348,10 @@ mod tests {
             voters: vec![voter(1), voter(2), voter(3)],
             granting_voters: vec![voter(1), voter(3)],
         };
-        assert_eq!(decode_type(2, LEADER_CHANGE), Ok(ControlRecord::LeaderChange(expected)));
+        assert_eq!(
+            decode(&ControlType::LeaderChange.to_key(), Some(&samples::leader_change())),
+            Ok(ControlRecord::LeaderChange(expected))
+        );
         let version_1 =
             "00 01 00 00 00 07 02 00 00 00 07 000102030405060708090a0b0c0d0e0f 00 01 00";
         let directory_id: [u8; 16] = std::array::from_fn(|at| u8::try_from(at).unwrap());
@@ -405,15 +406,14 @@ mod tests {
 
     #[test]
     fn every_cut_of_every_value_is_refused() {
-        for (id, value) in [
-            (1, "000000000009"),
-            (2, LEADER_CHANGE),
-            (3, "00 00 00 00 01 8b cf e5 68 00 00"),
-            (4, "00 00 00"),
-            (5, "00 00 00 01 00"),
-            (6, VOTERS),
+        for (id, whole) in [
+            (1, samples::hex("000000000009")),
+            (2, samples::leader_change()),
+            (3, samples::hex("00 00 00 00 01 8b cf e5 68 00 00")),
+            (4, samples::hex("00 00 00")),
+            (5, samples::hex("00 00 00 01 00")),
+            (6, samples::hex(VOTERS)),
         ] {
-            let whole = samples::hex(value);
             for end in 0..whole.len() {
                 let cut = decode(&ControlType::from_id(id).to_key(), Some(&whole[..end]));
                 assert!(cut.is_err(), "type {id} cut at {end}");
