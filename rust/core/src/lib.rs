@@ -6,7 +6,11 @@
 pub mod error;
 pub mod fs;
 pub mod limits;
+pub mod names;
 pub mod record;
+#[cfg(test)]
+mod testing;
+pub mod uuid;
 
 pub use error::{Error, Result};
 pub use record::CorruptKind;
