@@ -3,8 +3,10 @@
 //! This crate knows bytes and files, and nothing of Python, Arrow or sockets. Bytes that come from
 //! a file are never trusted: every length is checked against what is left before it is used.
 
+mod bytes;
 pub mod error;
 pub mod fs;
+pub mod index;
 pub mod limits;
 pub mod names;
 pub mod record;
