@@ -9,6 +9,7 @@ pub mod fs;
 pub mod index;
 pub mod limits;
 pub mod names;
+pub mod producer;
 pub mod record;
 #[cfg(test)]
 mod testing;
