@@ -4,6 +4,7 @@
 //! a file are never trusted: every length is checked against what is left before it is used.
 
 mod bytes;
+pub mod checkpoint;
 pub mod error;
 pub mod fs;
 pub mod index;
