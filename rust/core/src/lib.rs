@@ -12,6 +12,7 @@ pub mod limits;
 pub mod names;
 pub mod producer;
 pub mod record;
+pub mod segment;
 #[cfg(test)]
 mod testing;
 pub mod uuid;

@@ -122,11 +122,8 @@ impl DirState {
     /// Splits `<name>.<32 hex><suffix>`; a name that ends in a suffix has no other reading.
     fn split(name: &str) -> Option<(&str, Self)> {
         type Make = fn(Uuid) -> DirState;
-        let states: [(&str, Make); 3] = [
-            ("-delete", Self::Delete),
-            ("-future", Self::Future),
-            ("-stray", Self::Stray),
-        ];
+        let states: [(&str, Make); 3] =
+            [("-delete", Self::Delete), ("-future", Self::Future), ("-stray", Self::Stray)];
         for (suffix, state) in states {
             if let Some(rest) = name.strip_suffix(suffix) {
                 let (rest, hex) = rest.rsplit_once('.')?;
@@ -151,11 +148,7 @@ pub struct PartitionDir {
 impl PartitionDir {
     /// A partition in use.
     pub fn live(topic: TopicName, partition: i32) -> Self {
-        Self {
-            topic,
-            partition,
-            state: DirState::Live,
-        }
+        Self { topic, partition, state: DirState::Live }
     }
 
     /// Reads a directory name; `None` when it is not one of a partition.
@@ -165,11 +158,7 @@ impl PartitionDir {
             return None;
         }
         let (topic, partition) = rest.rsplit_once('-')?;
-        Some(Self {
-            topic: TopicName::parse(topic)?,
-            partition: parse_unpadded(partition)?,
-            state,
-        })
+        Some(Self { topic: TopicName::parse(topic)?, partition: parse_unpadded(partition)?, state })
     }
 
     /// Whether the topic may be a prefix of the real one: the name has the full length to which
@@ -211,13 +200,8 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    const ALL: [Self; 5] = [
-        Self::Log,
-        Self::Index,
-        Self::TimeIndex,
-        Self::TxnIndex,
-        Self::Snapshot,
-    ];
+    const ALL: [Self; 5] =
+        [Self::Log, Self::Index, Self::TimeIndex, Self::TxnIndex, Self::Snapshot];
 
     /// The extension, without its dot.
     pub fn extension(self) -> &'static str {
@@ -272,11 +256,7 @@ pub struct SegmentFile {
 impl SegmentFile {
     /// A file in use.
     pub fn live(base_offset: i64, kind: FileKind) -> Self {
-        Self {
-            base_offset,
-            kind,
-            state: FileState::Live,
-        }
+        Self { base_offset, kind, state: FileState::Live }
     }
 
     /// Reads a file name; `None` when it is not one of a segment.
@@ -286,17 +266,11 @@ impl SegmentFile {
             .find_map(|state| Some((name.strip_suffix(state.suffix())?, state)))
             .unwrap_or((name, FileState::Live));
         let (offset, extension) = rest.split_once('.')?;
-        let kind = FileKind::ALL
-            .into_iter()
-            .find(|kind| kind.extension() == extension)?;
+        let kind = FileKind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
         if kind == FileKind::Snapshot && matches!(state, FileState::Cleaned | FileState::Swap) {
             return None;
         }
-        Some(Self {
-            base_offset: parse_padded(offset, 20)?,
-            kind,
-            state,
-        })
+        Some(Self { base_offset: parse_padded(offset, 20)?, kind, state })
     }
 }
 

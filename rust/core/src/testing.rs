@@ -32,21 +32,13 @@ pub(crate) fn cases() -> Vec<Case> {
         .map(|root| Case { root })
         .collect();
     cases.sort_by(|a, b| a.root.cmp(&b.root));
-    assert!(
-        !cases.is_empty(),
-        "no corpus case in {}",
-        corpus_dir().display()
-    );
+    assert!(!cases.is_empty(), "no corpus case in {}", corpus_dir().display());
     cases
 }
 
 /// A floor for what a corpus test must have seen: `full` on the whole corpus, 1 on the small copy.
 pub(crate) fn at_least(full: usize) -> usize {
-    if cases().len() >= FULL_CORPUS_CASES {
-        full
-    } else {
-        1
-    }
+    if cases().len() >= FULL_CORPUS_CASES { full } else { 1 }
 }
 
 /// One case: a broker directory and the truth about it.
@@ -57,10 +49,7 @@ pub(crate) struct Case {
 impl Case {
     /// The case's name.
     pub(crate) fn name(&self) -> &str {
-        self.root
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap()
+        self.root.file_name().and_then(|name| name.to_str()).unwrap()
     }
 
     /// The broker's log directory.
@@ -81,9 +70,7 @@ impl Case {
         }
         let packed = fs::read(self.root.join("expected/dump.txt.gz")).ok()?;
         let mut text = Vec::new();
-        flate2::read::MultiGzDecoder::new(packed.as_slice())
-            .read_to_end(&mut text)
-            .unwrap();
+        flate2::read::MultiGzDecoder::new(packed.as_slice()).read_to_end(&mut text).unwrap();
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
@@ -106,9 +93,7 @@ impl Case {
 /// Every file of the corpus whose name ends so, with its bytes.
 pub(crate) fn corpus_files(ending: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = cases().into_iter().flat_map(|case| case.files(ending));
-    paths
-        .map(|path| (path.clone(), fs::read(&path).unwrap()))
-        .collect()
+    paths.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
 }
 
 /// What the dump tool printed, cut at its "Dumping <file>" lines: the file's name under the log

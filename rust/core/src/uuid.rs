@@ -72,11 +72,7 @@ impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = u128::from_be_bytes(self.0);
         let digits = (0..22).map(|place| {
-            let sextet = if place == 21 {
-                value << 4
-            } else {
-                value >> (122 - place * 6)
-            };
+            let sextet = if place == 21 { value << 4 } else { value >> (122 - place * 6) };
             let index = usize::try_from(sextet & 0x3f).unwrap_or(0);
             char::from(ALPHABET.get(index).copied().unwrap_or(b'A'))
         });

@@ -72,13 +72,9 @@ mod tests {
 
     #[test]
     fn other_content_is_refused() {
-        for text in [
-            "x",
-            "[]",
-            "{",
-            r#"{"brokerEpoch":"1"}"#,
-            r#"{"brokerEpoch":9223372036854775808}"#,
-        ] {
+        for text in
+            ["x", "[]", "{", r#"{"brokerEpoch":"1"}"#, r#"{"brokerEpoch":9223372036854775808}"#]
+        {
             assert!(CleanShutdown::decode(text.as_bytes()).is_err(), "{text:?}");
         }
     }

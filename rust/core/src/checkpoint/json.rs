@@ -25,11 +25,7 @@ impl Json {
         let mut parser = Parser { rest: text };
         let value = parser.value(0)?;
         parser.skip_space();
-        if parser.rest.is_empty() {
-            Ok(value)
-        } else {
-            Err(MALFORMED)
-        }
+        if parser.rest.is_empty() { Ok(value) } else { Err(MALFORMED) }
     }
 
     /// A field of an object; the last of two with one name.
@@ -72,11 +68,7 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, token: &str) -> Result<(), CorruptKind> {
-        if self.eat(token) {
-            Ok(())
-        } else {
-            Err(MALFORMED)
-        }
+        if self.eat(token) { Ok(()) } else { Err(MALFORMED) }
     }
 
     fn value(&mut self, depth: usize) -> Result<Json, CorruptKind> {
@@ -132,9 +124,7 @@ impl Parser<'_> {
     }
 
     fn number(&mut self) -> Result<Json, CorruptKind> {
-        let end = self
-            .rest
-            .find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E'));
+        let end = self.rest.find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E'));
         let (text, rest) = self
             .rest
             .split_at_checked(end.unwrap_or(self.rest.len()))

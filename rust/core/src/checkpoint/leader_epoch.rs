@@ -43,9 +43,7 @@ impl LeaderEpochs {
                 start_offset: lines::number(start_offset)?,
             };
             if entry.epoch < 0 || entry.start_offset < 0 {
-                return Err(CorruptKind::Side(
-                    "leader epoch or its start offset is negative",
-                ));
+                return Err(CorruptKind::Side("leader epoch or its start offset is negative"));
             }
             epochs.assign(entry);
             Ok(())
@@ -66,9 +64,7 @@ impl LeaderEpochs {
 
     /// The epoch of a record, if the checkpoint reaches back to it.
     pub fn epoch_at(&self, offset: i64) -> Option<i32> {
-        let after = self
-            .entries
-            .partition_point(|entry| entry.start_offset <= offset);
+        let after = self.entries.partition_point(|entry| entry.start_offset <= offset);
         let entry = self.entries.get(after.checked_sub(1)?)?;
         Some(entry.epoch)
     }
@@ -123,13 +119,7 @@ mod tests {
 
     #[test]
     fn negative_and_malformed_lines_are_refused() {
-        for text in [
-            "0\n1\n-1 0\n",
-            "0\n1\n0 -1\n",
-            "0\n1\n0\n",
-            "0\n1\n0 0 0\n",
-            "0\n2\n0 0\n",
-        ] {
+        for text in ["0\n1\n-1 0\n", "0\n1\n0 -1\n", "0\n1\n0\n", "0\n1\n0 0 0\n", "0\n2\n0 0\n"] {
             assert!(LeaderEpochs::decode(text.as_bytes()).is_err(), "{text:?}");
         }
     }

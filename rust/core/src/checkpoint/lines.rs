@@ -31,18 +31,15 @@ pub(super) fn decode<const N: usize>(
     let count: i32 = number(count)?;
     let mut found = 0_i32;
     for line in lines {
-        let fields = fields(line).ok_or(CorruptKind::Side(
-            "checkpoint entry has a wrong number of fields",
-        ))?;
+        let fields = fields(line)
+            .ok_or(CorruptKind::Side("checkpoint entry has a wrong number of fields"))?;
         entry(fields)?;
         found = found.saturating_add(1);
     }
     if found == count {
         Ok(())
     } else {
-        Err(CorruptKind::Side(
-            "checkpoint count does not match its entries",
-        ))
+        Err(CorruptKind::Side("checkpoint count does not match its entries"))
     }
 }
 
@@ -63,8 +60,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, CorruptKind> {
 
 /// A decimal number, as Java reads it: a sign and leading zeros are allowed.
 pub(super) fn number<T: std::str::FromStr>(text: &str) -> Result<T, CorruptKind> {
-    text.parse()
-        .map_err(|_| CorruptKind::Side("a number of the checkpoint does not parse"))
+    text.parse().map_err(|_| CorruptKind::Side("a number of the checkpoint does not parse"))
 }
 
 /// Lines ended by `\n`, `\r` or `\r\n`; the last one need not be ended.
@@ -76,10 +72,8 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
         }
         let end = rest.find(['\n', '\r']).unwrap_or(rest.len());
         let (line, tail) = rest.split_at_checked(end)?;
-        rest = tail
-            .strip_prefix("\r\n")
-            .or_else(|| tail.strip_prefix(['\n', '\r']))
-            .unwrap_or(tail);
+        rest =
+            tail.strip_prefix("\r\n").or_else(|| tail.strip_prefix(['\n', '\r'])).unwrap_or(tail);
         Some(line)
     })
 }
@@ -121,17 +115,8 @@ mod tests {
 
     #[test]
     fn line_ends_and_spaces_follow_java() {
-        for text in [
-            "0\n1\na b\n",
-            "0\n1\na b",
-            "0\r\n1\r\na b\r\n",
-            "0\r1\ra\t \u{b}b  ",
-        ] {
-            assert_eq!(
-                read(text),
-                Ok(vec![["a".to_owned(), "b".to_owned()]]),
-                "{text:?}"
-            );
+        for text in ["0\n1\na b\n", "0\n1\na b", "0\r\n1\r\na b\r\n", "0\r1\ra\t \u{b}b  "] {
+            assert_eq!(read(text), Ok(vec![["a".to_owned(), "b".to_owned()]]), "{text:?}");
         }
     }
 

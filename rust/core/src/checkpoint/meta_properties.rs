@@ -44,9 +44,7 @@ impl MetaProperties {
             directory_id: directory_id(&properties)?,
         };
         if version == 1 && (meta.cluster_id.is_none() || meta.node_id.is_none()) {
-            return Err(CorruptKind::Side(
-                "meta.properties lacks cluster.id or node.id",
-            ));
+            return Err(CorruptKind::Side("meta.properties lacks cluster.id or node.id"));
         }
         Ok(meta)
     }
@@ -78,9 +76,7 @@ fn node_id(properties: &Properties, version: u8) -> Result<Option<i32>, CorruptK
     };
     match text.parse() {
         Ok(id) if version == 0 || id >= 0 => Ok(Some(id)),
-        _ => Err(CorruptKind::Side(
-            "meta.properties node id is not a number of a node",
-        )),
+        _ => Err(CorruptKind::Side("meta.properties node id is not a number of a node")),
     }
 }
 
@@ -89,9 +85,8 @@ fn directory_id(properties: &Properties) -> Result<Option<Uuid>, CorruptKind> {
         return Ok(None);
     };
     let id = Uuid::parse(text).filter(|id| !id.is_reserved());
-    id.map(Some).ok_or(CorruptKind::Side(
-        "meta.properties directory.id is not the id of a directory",
-    ))
+    id.map(Some)
+        .ok_or(CorruptKind::Side("meta.properties directory.id is not the id of a directory"))
 }
 
 #[cfg(test)]
@@ -108,10 +103,7 @@ mod tests {
         assert_eq!(meta.version, 1);
         assert_eq!(meta.cluster_id.as_deref(), Some("5L6g3nShT-eMCtK--X86sw"));
         assert_eq!(meta.node_id, Some(1));
-        assert_eq!(
-            meta.directory_id.unwrap().to_string(),
-            "AAECAwQFBgcICQoLDA0ODw"
-        );
+        assert_eq!(meta.directory_id.unwrap().to_string(), "AAECAwQFBgcICQoLDA0ODw");
         assert_eq!(meta.encode(1_700_000_000_000), EXAMPLE.as_bytes());
     }
 

@@ -104,15 +104,8 @@ mod tests {
 
     #[test]
     fn numbers_out_of_range_are_refused() {
-        for text in [
-            "0\n1\na 2147483648 1\n",
-            "0\n1\na 0 9223372036854775808\n",
-            "0\n1\na 0 x\n",
-        ] {
-            assert!(
-                OffsetCheckpoint::decode(text.as_bytes()).is_err(),
-                "{text:?}"
-            );
+        for text in ["0\n1\na 2147483648 1\n", "0\n1\na 0 9223372036854775808\n", "0\n1\na 0 x\n"] {
+            assert!(OffsetCheckpoint::decode(text.as_bytes()).is_err(), "{text:?}");
         }
         let lowest = OffsetCheckpoint::decode(b"0\n1\na 0 -9223372036854775808\n").unwrap();
         assert_eq!(lowest.get("a", 0), Some(i64::MIN));
@@ -131,20 +124,13 @@ mod tests {
                 let checkpoint = OffsetCheckpoint::decode(&bytes)
                     .unwrap_or_else(|kind| panic!("{}: {kind}", path.display()));
                 let sorted = |bytes: &[u8]| {
-                    let mut lines: Vec<_> = bytes
-                        .split(|byte| *byte == b'\n')
-                        .map(<[u8]>::to_vec)
-                        .collect();
+                    let mut lines: Vec<_> =
+                        bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
                     lines.sort();
                     lines
                 };
                 if !bytes.is_empty() {
-                    assert_eq!(
-                        sorted(&checkpoint.encode()),
-                        sorted(&bytes),
-                        "{}",
-                        path.display()
-                    );
+                    assert_eq!(sorted(&checkpoint.encode()), sorted(&bytes), "{}", path.display());
                 }
                 files += 1;
                 entries += checkpoint.len();

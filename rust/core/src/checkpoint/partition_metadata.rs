@@ -34,9 +34,7 @@ impl PartitionMetadata {
         }
         let topic_id = Uuid::parse(field(lines.next(), "topic_id")?)
             .filter(|id| *id != Uuid::ZERO)
-            .ok_or(CorruptKind::Side(
-                "partition.metadata topic id is not an id",
-            ))?;
+            .ok_or(CorruptKind::Side("partition.metadata topic id is not an id"))?;
         Ok(Self { version, topic_id })
     }
 
@@ -67,10 +65,7 @@ mod tests {
         assert_eq!((metadata.version, metadata.topic_id.0[15]), (0, 15));
         assert_eq!(metadata.encode(), text.as_bytes());
         let newer = "version: 7\ntopic_id: AAECAwQFBgcICQoLDA0ODw\nmore: x\n";
-        assert_eq!(
-            PartitionMetadata::decode(newer.as_bytes()).unwrap().version,
-            7
-        );
+        assert_eq!(PartitionMetadata::decode(newer.as_bytes()).unwrap().version, 7);
     }
 
     #[test]
@@ -87,10 +82,7 @@ mod tests {
             "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0OD",
             "version: 0\n\ntopic_id: AAECAwQFBgcICQoLDA0ODw",
         ] {
-            assert!(
-                PartitionMetadata::decode(text.as_bytes()).is_err(),
-                "{text:?}"
-            );
+            assert!(PartitionMetadata::decode(text.as_bytes()).is_err(), "{text:?}");
         }
     }
 

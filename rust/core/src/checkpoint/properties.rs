@@ -54,9 +54,7 @@ impl Properties {
 
     /// Every key with its value, in order of the keys.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.values
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.as_str()))
+        self.values.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 }
 
@@ -71,10 +69,7 @@ impl LogicalLines<'_> {
         if self.rest.is_empty() {
             return None;
         }
-        let end = self
-            .rest
-            .iter()
-            .position(|byte| matches!(byte, b'\n' | b'\r'));
+        let end = self.rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
         let (line, tail) = self.rest.split_at_checked(end.unwrap_or(self.rest.len()))?;
         self.rest = match tail {
             [b'\r', b'\n', tail @ ..] | [_, tail @ ..] => tail,
@@ -125,9 +120,7 @@ fn split_key(line: &[u8]) -> (&[u8], &[u8]) {
         escaped = *byte == b'\\' && !escaped;
         ends
     });
-    let (key, rest) = line
-        .split_at_checked(end.unwrap_or(line.len()))
-        .unwrap_or((line, &[]));
+    let (key, rest) = line.split_at_checked(end.unwrap_or(line.len())).unwrap_or((line, &[]));
     let rest = skip_spaces(rest);
     let value = match rest {
         [b'=' | b':', value @ ..] => skip_spaces(value),
@@ -138,9 +131,7 @@ fn split_key(line: &[u8]) -> (&[u8], &[u8]) {
 
 fn skip_spaces(bytes: &[u8]) -> &[u8] {
     let start = bytes.iter().position(|byte| !is_space(*byte));
-    bytes
-        .get(start.unwrap_or(bytes.len())..)
-        .unwrap_or_default()
+    bytes.get(start.unwrap_or(bytes.len())..).unwrap_or_default()
 }
 
 fn unescape(raw: &[u8]) -> Result<String, CorruptKind> {
@@ -205,9 +196,8 @@ fn escape(text: &str, is_key: bool, output: &mut String) {
 /// A moment as Java prints it, in UTC: `Tue Nov 14 22:13:20 UTC 2023`.
 fn java_date(ms: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = [
-        "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb",
-    ];
+    const MONTHS: [&str; 12] =
+        ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
     let name = |names: &'static [&'static str], index: i64| {
         let index = usize::try_from(index).unwrap_or(0);
         names.get(index).copied().unwrap_or_default()
@@ -216,10 +206,7 @@ fn java_date(ms: i64) -> String {
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     // Years are counted from March, so that a leap day ends its year, in eras of 400 years.
     let since_march = days.saturating_add(719_468);
-    let (era, day) = (
-        since_march.div_euclid(146_097),
-        since_march.rem_euclid(146_097),
-    );
+    let (era, day) = (since_march.div_euclid(146_097), since_march.rem_euclid(146_097));
     let year_of_era = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * day_of_year + 2) / 153;
@@ -242,10 +229,7 @@ mod tests {
 
     fn read(text: &str) -> Vec<(String, String)> {
         let properties = Properties::decode(text.as_bytes()).unwrap();
-        properties
-            .iter()
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect()
+        properties.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 
     fn one(text: &str) -> (String, String) {
@@ -256,16 +240,9 @@ mod tests {
 
     #[test]
     fn separators_and_spaces_follow_java() {
-        for text in [
-            "a=b",
-            "a:b",
-            "a b",
-            "  a = b",
-            "a\t:\u{c}b",
-            "a   b",
-            "a=b\r\n",
-            "\n\r\n a=b\r",
-        ] {
+        for text in
+            ["a=b", "a:b", "a b", "  a = b", "a\t:\u{c}b", "a   b", "a=b\r\n", "\n\r\n a=b\r"]
+        {
             assert_eq!(one(text), ("a".into(), "b".into()), "{text:?}");
         }
         assert_eq!(one("a==b"), ("a".into(), "=b".into()));
@@ -290,10 +267,7 @@ mod tests {
     #[test]
     fn escapes_follow_java() {
         assert_eq!(one("a\\ b\\=\\:\\#=c"), ("a b=:#".into(), "c".into()));
-        assert_eq!(
-            one("a=\\t\\n\\r\\f\\q\\\"\\\\"),
-            ("a".into(), "\t\n\r\u{c}q\"\\".into())
-        );
+        assert_eq!(one("a=\\t\\n\\r\\f\\q\\\"\\\\"), ("a".into(), "\t\n\r\u{c}q\"\\".into()));
         assert_eq!(one("a=\\u00e9\\ud83D\\uDE00"), ("a".into(), "é😀".into()));
         let latin = Properties::decode(&[b'a', b'=', 0xe9]).unwrap();
         assert_eq!(latin.get("a"), Some("é"));
@@ -325,9 +299,7 @@ mod tests {
         ];
         let mut random = Random::new(8);
         let text = |random: &mut Random| -> String {
-            (0..random.below(12))
-                .map(|_| *random.pick(&LETTERS))
-                .collect()
+            (0..random.below(12)).map(|_| *random.pick(&LETTERS)).collect()
         };
         for _ in 0..50_000 {
             let mut properties = Properties::default();

@@ -78,18 +78,12 @@ mod tests {
         for (path, bytes) in &files {
             let state = QuorumState::decode(bytes)
                 .unwrap_or_else(|kind| panic!("{}: {kind}", path.display()));
-            assert_eq!(
-                (state.leader_id, state.leader_epoch, state.voted_id),
-                (1, 1, -1)
-            );
+            assert_eq!((state.leader_id, state.leader_epoch, state.voted_id), (1, 1, -1));
             assert_eq!(state.voters.is_empty(), state.version == 1);
             seen.push(state.version);
         }
         seen.sort_unstable();
-        assert!(
-            files.len() >= at_least(2) && (files.len() < 2 || seen == [0, 1]),
-            "{seen:?}"
-        );
+        assert!(files.len() >= at_least(2) && (files.len() < 2 || seen == [0, 1]), "{seen:?}");
     }
 
     #[test]

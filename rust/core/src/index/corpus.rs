@@ -18,10 +18,7 @@ struct Batch {
     is_control: bool,
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test reads the corpus directly"
-)]
+#[expect(clippy::disallowed_methods, reason = "a test reads the corpus directly")]
 fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
@@ -91,25 +88,16 @@ fn every_offset_entry_leads_to_a_batch_that_a_scan_can_start_from() {
         for entry in view.iter() {
             let at = batches.binary_search_by_key(&entry.position, |batch| batch.position);
             let at = at.unwrap_or_else(|_| panic!("{}: {entry:?}", path.display()));
-            let passed = batches[..at]
-                .iter()
-                .all(|batch| batch.last_offset < entry.offset);
+            let passed = batches[..at].iter().all(|batch| batch.last_offset < entry.offset);
             let is_exact = batches[at].last_offset == entry.offset;
             let may_differ = NOT_BY_BATCH.contains(&case.name());
-            assert!(
-                passed && (is_exact || may_differ),
-                "{}: {entry:?}",
-                path.display()
-            );
+            assert!(passed && (is_exact || may_differ), "{}: {entry:?}", path.display());
             entries += 1;
             exact += usize::from(is_exact);
         }
     });
     assert!(entries >= at_least(970), "{entries} entries");
-    assert!(
-        exact >= at_least(910),
-        "{exact} point at the batch that ends there"
-    );
+    assert!(exact >= at_least(910), "{exact} point at the batch that ends there");
 }
 
 #[test]
@@ -119,9 +107,7 @@ fn every_time_entry_bounds_the_batches_before_it_and_the_last_is_the_largest() {
         let view = TimeIndexView::new(base_of(path), bytes);
         assert_eq!(view.sanity(), Ok(()), "{}", path.display());
         for entry in view.iter() {
-            let mut before = batches
-                .iter()
-                .filter(|batch| batch.last_offset <= entry.offset);
+            let mut before = batches.iter().filter(|batch| batch.last_offset <= entry.offset);
             assert!(
                 before.all(|batch| batch.max_timestamp <= entry.timestamp),
                 "{}: {entry:?}",
@@ -131,12 +117,7 @@ fn every_time_entry_bounds_the_batches_before_it_and_the_last_is_the_largest() {
         }
         let last = view.iter().next_back().map(|entry| entry.timestamp);
         let largest = batches.iter().map(|batch| batch.max_timestamp).max();
-        assert_eq!(
-            last,
-            largest.filter(|time| *time >= 0),
-            "{}",
-            path.display()
-        );
+        assert_eq!(last, largest.filter(|time| *time >= 0), "{}", path.display());
         files += 1;
     });
     assert!(files >= at_least(550), "{files} files");
@@ -152,26 +133,14 @@ fn every_aborted_transaction_runs_from_its_first_batch_to_a_marker() {
         assert_eq!(view.sanity(), Ok(()), "{}", path.display());
         for entry in view.iter().map(Result::unwrap) {
             let of_producer = |batch: &&Batch| batch.producer_id == entry.producer_id;
-            let marker = batches
-                .iter()
-                .find(|batch| batch.last_offset == entry.last_offset);
-            let ends = marker
-                .filter(of_producer)
-                .is_some_and(|batch| batch.is_control);
+            let marker = batches.iter().find(|batch| batch.last_offset == entry.last_offset);
+            let ends = marker.filter(of_producer).is_some_and(|batch| batch.is_control);
             assert!(ends, "{}: {entry:?}", path.display());
-            let first = batches
-                .iter()
-                .find(|batch| batch.base_offset == entry.first_offset);
-            let begins = first
-                .filter(of_producer)
-                .is_some_and(|batch| !batch.is_control);
+            let first = batches.iter().find(|batch| batch.base_offset == entry.first_offset);
+            let begins = first.filter(of_producer).is_some_and(|batch| !batch.is_control);
             // It may begin in an earlier segment, and compaction drops aborted batches.
             let elsewhere = entry.first_offset < base || case.name().starts_with("compacted");
-            assert!(
-                begins || first.is_none() && elsewhere,
-                "{}: {entry:?}",
-                path.display()
-            );
+            assert!(begins || first.is_none() && elsewhere, "{}: {entry:?}", path.display());
             entries += 1;
             starts += usize::from(begins);
         }
@@ -200,19 +169,10 @@ fn entries_of(
         FileKind::TxnIndex => {
             let entries = TxnIndexView::new(base, bytes).iter().map(Result::unwrap);
             let numbers = entries.map(|entry| {
-                let bounds = [
-                    entry.first_offset,
-                    entry.last_offset,
-                    entry.last_stable_offset,
-                ];
+                let bounds = [entry.first_offset, entry.last_offset, entry.last_stable_offset];
                 [vec![entry.producer_id], bounds.to_vec()].concat()
             });
-            let labels = &[
-                "producerId",
-                "firstOffset",
-                "lastOffset",
-                "lastStableOffset",
-            ];
+            let labels = &["producerId", "firstOffset", "lastOffset", "lastStableOffset"];
             Some((labels, numbers.collect()))
         }
         FileKind::Log | FileKind::Snapshot => None,

@@ -24,7 +24,5 @@ fn without_zero_tail<const N: usize>(entries: &[[u8; N]]) -> usize {
 /// The offset at a distance from the base, if an index can hold it.
 fn relative_to(base_offset: i64, offset: i64) -> Option<i32> {
     let distance = offset.checked_sub(base_offset)?;
-    i32::try_from(distance)
-        .ok()
-        .filter(|distance| *distance >= 0)
+    i32::try_from(distance).ok().filter(|distance| *distance >= 0)
 }

@@ -62,12 +62,7 @@ impl<'a> OffsetIndexView<'a> {
     /// A view of the file's bytes. Takes time in proportion to the zeros at the end, if any.
     pub fn new(base_offset: i64, bytes: &'a [u8]) -> Self {
         let (entries, torn) = bytes.as_chunks();
-        Self {
-            base_offset,
-            entries,
-            valid: without_zero_tail(entries),
-            torn_bytes: torn.len(),
-        }
+        Self { base_offset, entries, valid: without_zero_tail(entries), torn_bytes: torn.len() }
     }
 
     /// Whole entries in the file, zeros at the end included.
@@ -112,8 +107,7 @@ impl<'a> OffsetIndexView<'a> {
         };
         let after = self.valid_slice().partition_point(at_or_below);
         // An unsorted, damaged index can lead the search astray, but never above the target.
-        self.entry(after.checked_sub(1)?)
-            .filter(|entry| entry.offset <= target)
+        self.entry(after.checked_sub(1)?).filter(|entry| entry.offset <= target)
     }
 
     /// Checks what every index written by Kafka keeps.
@@ -124,9 +118,7 @@ impl<'a> OffsetIndexView<'a> {
         let mut previous: Option<OffsetEntry> = None;
         for entry in self.iter() {
             if entry.offset < self.base_offset {
-                return Err(CorruptKind::Side(
-                    "offset index entry is below the base offset",
-                ));
+                return Err(CorruptKind::Side("offset index entry is below the base offset"));
             }
             if u64::from(entry.position) > SEGMENT_BYTES_MAX {
                 return Err(CorruptKind::Side("offset index position is negative"));
@@ -162,9 +154,7 @@ mod tests {
     }
 
     fn encode(base_offset: i64, entries: &[OffsetEntry]) -> Vec<u8> {
-        let raw = entries
-            .iter()
-            .map(|entry| entry.encode(base_offset).unwrap());
+        let raw = entries.iter().map(|entry| entry.encode(base_offset).unwrap());
         raw.flatten().collect()
     }
 
@@ -186,10 +176,7 @@ mod tests {
         let mut bytes = EXAMPLE.to_vec();
         bytes.extend([0; 8 * 1000 + 3]);
         let view = OffsetIndexView::new(1000, &bytes);
-        assert_eq!(
-            (view.len(), view.valid_entries(), view.torn_bytes()),
-            (1002, 2, 3)
-        );
+        assert_eq!((view.len(), view.valid_entries(), view.torn_bytes()), (1002, 2, 3));
         assert_eq!(view.lookup(5000), Some(entry(1019, 8300)));
         assert_eq!(view.sanity().unwrap_err().name(), "side_file");
         let empty = OffsetIndexView::new(1000, &[0; 64]);
@@ -251,26 +238,19 @@ mod tests {
                 found += usize::from(expected.is_some());
             }
         }
-        assert!(
-            found > 500_000,
-            "{found} of 1,000,000 searches found an entry"
-        );
+        assert!(found > 500_000, "{found} of 1,000,000 searches found an entry");
     }
 
     #[test]
     fn a_damaged_index_never_answers_above_the_target() {
         let mut random = Random::new(4);
         for _ in 0..50_000 {
-            let bytes: Vec<u8> = (0..random.below(120))
-                .map(|_| random.next().to_be_bytes()[7])
-                .collect();
+            let bytes: Vec<u8> =
+                (0..random.below(120)).map(|_| random.next().to_be_bytes()[7]).collect();
             let base = random.next().cast_signed();
             let view = OffsetIndexView::new(base, &bytes);
             let target = random.next().cast_signed();
-            assert!(
-                view.lookup(target)
-                    .is_none_or(|entry| entry.offset <= target)
-            );
+            assert!(view.lookup(target).is_none_or(|entry| entry.offset <= target));
             let _ = view.sanity();
         }
     }

@@ -67,12 +67,7 @@ impl<'a> TimeIndexView<'a> {
             [_] => 1,
             _ => without_zero_tail(entries),
         };
-        Self {
-            base_offset,
-            entries,
-            valid,
-            torn_bytes: torn.len(),
-        }
+        Self { base_offset, entries, valid, torn_bytes: torn.len() }
     }
 
     /// Whole entries in the file, zeros at the end included.
@@ -116,8 +111,7 @@ impl<'a> TimeIndexView<'a> {
         };
         let after = self.valid_slice().partition_point(at_or_below);
         // An unsorted, damaged index can lead the search astray, but never above the target.
-        self.entry(after.checked_sub(1)?)
-            .filter(|entry| entry.timestamp <= timestamp)
+        self.entry(after.checked_sub(1)?).filter(|entry| entry.timestamp <= timestamp)
     }
 
     /// Checks what every index written by Kafka keeps.
@@ -128,9 +122,7 @@ impl<'a> TimeIndexView<'a> {
         let mut previous: Option<TimeEntry> = None;
         for entry in self.iter() {
             if entry.offset < self.base_offset {
-                return Err(CorruptKind::Side(
-                    "time index entry is below the base offset",
-                ));
+                return Err(CorruptKind::Side("time index entry is below the base offset"));
             }
             if previous.is_some_and(|previous| previous.timestamp >= entry.timestamp) {
                 return Err(CorruptKind::Side("time index timestamps do not increase"));
@@ -165,9 +157,7 @@ mod tests {
     }
 
     fn encode(base_offset: i64, entries: &[TimeEntry]) -> Vec<u8> {
-        let raw = entries
-            .iter()
-            .map(|entry| entry.encode(base_offset).unwrap());
+        let raw = entries.iter().map(|entry| entry.encode(base_offset).unwrap());
         raw.flatten().collect()
     }
 
@@ -175,14 +165,7 @@ mod tests {
     fn the_published_example_reads_and_writes() {
         let view = TimeIndexView::new(1000, &EXAMPLE);
         let entries: Vec<_> = view.iter().collect();
-        assert_eq!(
-            entries,
-            [
-                entry(T0 + 9, 1009),
-                entry(T0 + 19, 1019),
-                entry(T0 + 25, 1025)
-            ]
-        );
+        assert_eq!(entries, [entry(T0 + 9, 1009), entry(T0 + 19, 1019), entry(T0 + 25, 1025)]);
         assert_eq!(encode(1000, &entries), EXAMPLE);
         assert_eq!(view.sanity(), Ok(()));
         assert_eq!(view.lookup(T0 + 8), None);
@@ -203,10 +186,7 @@ mod tests {
         let mut torn = EXAMPLE.to_vec();
         torn.extend([0; 12 * 5 + 11]);
         let view = TimeIndexView::new(1000, &torn);
-        assert_eq!(
-            (view.len(), view.valid_entries(), view.torn_bytes()),
-            (8, 3, 11)
-        );
+        assert_eq!((view.len(), view.valid_entries(), view.torn_bytes()), (8, 3, 11));
         assert!(view.sanity().is_err());
     }
 
@@ -258,25 +238,18 @@ mod tests {
                 found += usize::from(expected.is_some());
             }
         }
-        assert!(
-            found > 500_000,
-            "{found} of 1,000,000 searches found an entry"
-        );
+        assert!(found > 500_000, "{found} of 1,000,000 searches found an entry");
     }
 
     #[test]
     fn a_damaged_index_never_answers_above_the_target() {
         let mut random = Random::new(6);
         for _ in 0..50_000 {
-            let bytes: Vec<u8> = (0..random.below(120))
-                .map(|_| random.next().to_be_bytes()[7])
-                .collect();
+            let bytes: Vec<u8> =
+                (0..random.below(120)).map(|_| random.next().to_be_bytes()[7]).collect();
             let view = TimeIndexView::new(random.next().cast_signed(), &bytes);
             let target = random.next().cast_signed();
-            assert!(
-                view.lookup(target)
-                    .is_none_or(|entry| entry.timestamp <= target)
-            );
+            assert!(view.lookup(target).is_none_or(|entry| entry.timestamp <= target));
             let _ = view.sanity();
         }
     }

@@ -40,9 +40,7 @@ impl AbortedTxn {
     pub fn decode(raw: &[u8; TXN_ENTRY_BYTES]) -> Result<Self, CorruptKind> {
         let mut reader = Reader::new(raw, SHORT);
         if reader.i16()? != 0 {
-            return Err(CorruptKind::Side(
-                "transaction index entry version is not 0",
-            ));
+            return Err(CorruptKind::Side("transaction index entry version is not 0"));
         }
         Ok(Self {
             producer_id: reader.i64()?,
@@ -55,12 +53,9 @@ impl AbortedTxn {
     /// Appends the entry's bytes.
     pub fn encode(&self, output: &mut Vec<u8>) {
         output.extend([0, 0]);
-        for field in [
-            self.producer_id,
-            self.first_offset,
-            self.last_offset,
-            self.last_stable_offset,
-        ] {
+        for field in
+            [self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset]
+        {
             output.extend(field.to_be_bytes());
         }
     }
@@ -78,11 +73,7 @@ impl<'a> TxnIndexView<'a> {
     /// A view of the file's bytes.
     pub fn new(base_offset: i64, bytes: &'a [u8]) -> Self {
         let (entries, torn) = bytes.as_chunks();
-        Self {
-            base_offset,
-            entries,
-            torn_bytes: torn.len(),
-        }
+        Self { base_offset, entries, torn_bytes: torn.len() }
     }
 
     /// Whole entries in the file.
@@ -122,19 +113,13 @@ impl<'a> TxnIndexView<'a> {
         for entry in self.iter() {
             let entry = entry?;
             if entry.last_offset < self.base_offset {
-                return Err(CorruptKind::Side(
-                    "transaction index entry is below the base offset",
-                ));
+                return Err(CorruptKind::Side("transaction index entry is below the base offset"));
             }
             if entry.first_offset > entry.last_offset {
-                return Err(CorruptKind::Side(
-                    "transaction index entry ends before it starts",
-                ));
+                return Err(CorruptKind::Side("transaction index entry ends before it starts"));
             }
             if previous.is_some_and(|previous| previous >= entry.last_offset) {
-                return Err(CorruptKind::Side(
-                    "transaction index offsets do not increase",
-                ));
+                return Err(CorruptKind::Side("transaction index offsets do not increase"));
             }
             previous = Some(entry.last_offset);
         }
@@ -197,10 +182,7 @@ mod tests {
     fn sanity_names_the_broken_rule() {
         assert!(why(106, &[ABORTED]).contains("below the base"));
         assert!(why(100, &[ABORTED, ABORTED]).contains("do not increase"));
-        let backwards = AbortedTxn {
-            first_offset: 106,
-            ..ABORTED
-        };
+        let backwards = AbortedTxn { first_offset: 106, ..ABORTED };
         assert!(why(100, &[backwards]).contains("ends before it starts"));
     }
 }

@@ -19,9 +19,7 @@ fn topic_names_follow_kafkas_rule() {
         assert_eq!(topic(good).as_str(), good);
     }
     let too_long = "t".repeat(250);
-    for bad in [
-        "", ".", "..", "a/b", "../x", "a b", "ä", "a\0", "a\n", "a\\b", &too_long,
-    ] {
+    for bad in ["", ".", "..", "a/b", "../x", "a b", "ä", "a\0", "a\n", "a\\b", &too_long] {
         assert_eq!(TopicName::parse(bad), None, "{bad:?}");
     }
 }
@@ -36,31 +34,12 @@ fn the_partition_starts_after_the_last_dash() {
         ("...-1", "...", 1, DirState::Live),
         ("foo-delete-0", "foo-delete", 0, DirState::Live),
         ("x-2147483647", "x", i32::MAX, DirState::Live),
-        (
-            &format!("a.b-3.{HEX}-delete"),
-            "a.b",
-            3,
-            DirState::Delete(id),
-        ),
-        (
-            &format!("a.b-3.{HEX}-future"),
-            "a.b",
-            3,
-            DirState::Future(id),
-        ),
+        (&format!("a.b-3.{HEX}-delete"), "a.b", 3, DirState::Delete(id)),
+        (&format!("a.b-3.{HEX}-future"), "a.b", 3, DirState::Future(id)),
         (&format!("a.b-3.{HEX}-stray"), "a.b", 3, DirState::Stray(id)),
-        (
-            &format!("b.{HEX}-delete-0"),
-            &format!("b.{HEX}-delete"),
-            0,
-            DirState::Live,
-        ),
+        (&format!("b.{HEX}-delete-0"), &format!("b.{HEX}-delete"), 0, DirState::Live),
     ] {
-        assert_eq!(
-            parse_dir(name),
-            Some((topic.to_owned(), partition, state)),
-            "{name}"
-        );
+        assert_eq!(parse_dir(name), Some((topic.to_owned(), partition, state)), "{name}");
     }
 }
 
@@ -101,16 +80,10 @@ fn names_that_no_broker_writes_are_no_partitions() {
 #[test]
 fn long_names_under_deletion_lose_the_end_of_the_topic() {
     let id = Uuid::parse_hex(HEX).unwrap();
-    for (state, cut) in [
-        (DirState::Delete(id), true),
-        (DirState::Stray(id), true),
-        (DirState::Future(id), false),
-    ] {
-        let dir = PartitionDir {
-            topic: topic(&"t".repeat(249)),
-            partition: 12,
-            state,
-        };
+    for (state, cut) in
+        [(DirState::Delete(id), true), (DirState::Stray(id), true), (DirState::Future(id), false)]
+    {
+        let dir = PartitionDir { topic: topic(&"t".repeat(249)), partition: 12, state };
         let name = dir.to_string();
         assert_eq!(name.len() == 255, cut, "{name}");
         assert!(name.starts_with("ttt") && name.contains(&format!("t-12.{HEX}-")));
@@ -119,30 +92,19 @@ fn long_names_under_deletion_lose_the_end_of_the_topic() {
         assert_eq!(read.to_string(), name);
         assert_eq!(read == dir, !cut);
     }
-    let short = PartitionDir {
-        topic: topic("t"),
-        partition: 0,
-        state: DirState::Delete(id),
-    };
+    let short = PartitionDir { topic: topic("t"), partition: 0, state: DirState::Delete(id) };
     assert!(!short.topic_may_be_cut());
     let exact = "t".repeat(255 - "-0.-delete".len() - 32);
     let longer = format!("{exact}t-0.{HEX}-delete");
     assert_eq!(PartitionDir::parse(&longer), None, "256 characters");
-    assert!(
-        PartitionDir::parse(longer.get(1..).unwrap())
-            .unwrap()
-            .topic_may_be_cut()
-    );
+    assert!(PartitionDir::parse(longer.get(1..).unwrap()).unwrap().topic_may_be_cut());
 }
 
 #[test]
 fn segment_files_have_exactly_twenty_digits() {
     let file =
         |name| SegmentFile::parse(name).map(|file| (file.base_offset, file.kind, file.state));
-    assert_eq!(
-        file("00000000000000000000.log.swap"),
-        Some((0, FileKind::Log, FileState::Swap))
-    );
+    assert_eq!(file("00000000000000000000.log.swap"), Some((0, FileKind::Log, FileState::Swap)));
     assert_eq!(
         file("09223372036854775807.timeindex"),
         Some((i64::MAX, FileKind::TimeIndex, FileState::Live))
@@ -176,18 +138,8 @@ fn segment_files_have_exactly_twenty_digits() {
 #[test]
 fn metadata_snapshots_carry_end_offset_and_epoch() {
     for (name, end_offset, epoch, state) in [
-        (
-            "00000000000000000087-0000000001.checkpoint",
-            87,
-            1,
-            SnapshotState::Live,
-        ),
-        (
-            "00000000000000000087-0000000001.checkpoint.deleted",
-            87,
-            1,
-            SnapshotState::Deleted,
-        ),
+        ("00000000000000000087-0000000001.checkpoint", 87, 1, SnapshotState::Live),
+        ("00000000000000000087-0000000001.checkpoint.deleted", 87, 1, SnapshotState::Deleted),
         (
             "00000000000000000087-2147483647-1844674407.checkpoint.part",
             87,
@@ -195,11 +147,7 @@ fn metadata_snapshots_carry_end_offset_and_epoch() {
             SnapshotState::Partial(1_844_674_407),
         ),
     ] {
-        let expected = MetadataSnapshotFile {
-            end_offset,
-            epoch,
-            state,
-        };
+        let expected = MetadataSnapshotFile { end_offset, epoch, state };
         assert_eq!(MetadataSnapshotFile::parse(name), Some(expected));
         assert_eq!(expected.to_string(), name);
     }
@@ -292,10 +240,7 @@ fn a_million_random_names_never_escape_and_print_as_they_were() {
         let name = random_name(&mut random);
         if let Some(dir) = PartitionDir::parse(&name) {
             let topic = dir.topic.as_str();
-            assert!(
-                topic != "." && topic != ".." && !topic.contains(['/', '\0']),
-                "{name:?}"
-            );
+            assert!(topic != "." && topic != ".." && !topic.contains(['/', '\0']), "{name:?}");
             assert!(dir.partition >= 0 && !name.contains('/'));
             assert_eq!(dir.to_string(), name);
             parsed[0] += 1;
@@ -322,9 +267,8 @@ fn every_built_name_reads_back_as_what_it_was_built_from() {
     let mut random = Random::new(48);
     for _ in 0..100_000 {
         let length = 1 + random.below(249);
-        let letters: String = (0..length)
-            .map(|_| *random.pick(&['a', '.', '-', '_', 'Z', '9']))
-            .collect();
+        let letters: String =
+            (0..length).map(|_| *random.pick(&['a', '.', '-', '_', 'Z', '9'])).collect();
         let Some(topic) = TopicName::parse(&letters) else {
             continue;
         };
@@ -336,11 +280,7 @@ fn every_built_name_reads_back_as_what_it_was_built_from() {
             DirState::Stray(id),
         ]);
         let partition = i32::try_from(random.next() >> 33).unwrap();
-        let dir = PartitionDir {
-            topic,
-            partition,
-            state,
-        };
+        let dir = PartitionDir { topic, partition, state };
         let read = PartitionDir::parse(&dir.to_string()).unwrap();
         assert_eq!((read.partition, read.state), (dir.partition, dir.state));
         assert!(
@@ -358,29 +298,18 @@ fn every_built_name_reads_back_as_what_it_was_built_from() {
             assert_eq!(SegmentFile::parse(&file.to_string()), Some(file));
         }
         for state in FileState::SUFFIXED {
-            let file = SegmentFile {
-                base_offset,
-                kind: FileKind::Log,
-                state,
-            };
+            let file = SegmentFile { base_offset, kind: FileKind::Log, state };
             assert_eq!(SegmentFile::parse(&file.to_string()), Some(file));
         }
         let partial = SnapshotState::Partial(random.next());
         let state = *random.pick(&[SnapshotState::Live, SnapshotState::Deleted, partial]);
-        let file = MetadataSnapshotFile {
-            end_offset: base_offset,
-            epoch: partition,
-            state,
-        };
+        let file = MetadataSnapshotFile { end_offset: base_offset, epoch: partition, state };
         assert_eq!(MetadataSnapshotFile::parse(&file.to_string()), Some(file));
     }
 }
 
 #[test]
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a test lists the corpus directly"
-)]
+#[allow(clippy::disallowed_methods, reason = "a test lists the corpus directly")]
 fn every_name_in_the_corpus_is_known() {
     let (mut dirs, mut files) = (0, 0);
     for case in cases() {

@@ -100,14 +100,10 @@ impl ProducerSnapshot {
         let count = usize::try_from(reader.i32()?)
             .map_err(|_| CorruptKind::Side("producer snapshot count is negative"))?;
         if count.checked_mul(ENTRY_BYTES) != Some(reader.rest().len()) {
-            return Err(CorruptKind::Side(
-                "producer snapshot count does not match its size",
-            ));
+            return Err(CorruptKind::Side("producer snapshot count does not match its size"));
         }
         let entries = (0..count).map(|_| ProducerEntry::decode(&mut reader));
-        Ok(Self {
-            entries: entries.collect::<Result<_, _>>()?,
-        })
+        Ok(Self { entries: entries.collect::<Result<_, _>>()? })
     }
 
     /// The snapshot file; `None` with more entries than the count field can say.
@@ -174,10 +170,7 @@ mod tests {
         };
         assert_eq!(snapshot.entries, [open, marked]);
         assert_eq!(snapshot.encode().unwrap(), EXAMPLE);
-        assert_eq!(
-            ProducerSnapshot::decode(&EMPTY),
-            Ok(ProducerSnapshot::default())
-        );
+        assert_eq!(ProducerSnapshot::decode(&EMPTY), Ok(ProducerSnapshot::default()));
         assert_eq!(ProducerSnapshot::default().encode().unwrap(), EMPTY);
     }
 
@@ -189,10 +182,7 @@ mod tests {
             assert!(ProducerSnapshot::decode(&bytes).is_err(), "bit {bit}");
         }
         for length in 0..EXAMPLE.len() {
-            assert!(
-                ProducerSnapshot::decode(&EXAMPLE[..length]).is_err(),
-                "{length} bytes"
-            );
+            assert!(ProducerSnapshot::decode(&EXAMPLE[..length]).is_err(), "{length} bytes");
         }
     }
 
@@ -200,21 +190,12 @@ mod tests {
     fn a_wrong_count_is_refused_before_memory_is_taken() {
         for count in [1_i32, 3, -1, i32::MAX] {
             let bytes = resealed(|bytes| bytes[6..10].copy_from_slice(&count.to_be_bytes()));
-            assert!(matches!(
-                ProducerSnapshot::decode(&bytes),
-                Err(CorruptKind::Side(_))
-            ));
+            assert!(matches!(ProducerSnapshot::decode(&bytes), Err(CorruptKind::Side(_))));
         }
         let trailing = resealed(|bytes| bytes.push(0));
-        assert!(matches!(
-            ProducerSnapshot::decode(&trailing),
-            Err(CorruptKind::Side(_))
-        ));
+        assert!(matches!(ProducerSnapshot::decode(&trailing), Err(CorruptKind::Side(_))));
         let version = resealed(|bytes| bytes[1] = 2);
-        assert!(matches!(
-            ProducerSnapshot::decode(&version),
-            Err(CorruptKind::Side(_))
-        ));
+        assert!(matches!(ProducerSnapshot::decode(&version), Err(CorruptKind::Side(_))));
     }
 
     #[test]
@@ -242,12 +223,7 @@ mod tests {
         for (path, bytes) in &files {
             let snapshot = ProducerSnapshot::decode(bytes)
                 .unwrap_or_else(|kind| panic!("{}: {kind}", path.display()));
-            assert_eq!(
-                snapshot.encode().as_ref(),
-                Some(bytes),
-                "{}",
-                path.display()
-            );
+            assert_eq!(snapshot.encode().as_ref(), Some(bytes), "{}", path.display());
             producers += snapshot.entries.len();
         }
         assert!(files.len() >= at_least(600), "{} files", files.len());
@@ -255,10 +231,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a test reads the corpus directly"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a test reads the corpus directly")]
     fn the_dump_tool_sees_the_same_producers() {
         let mut producers = 0;
         for case in cases() {
@@ -268,19 +241,14 @@ mod tests {
                 }
                 let bytes = std::fs::read(case.log().join(file)).unwrap();
                 let entries = ProducerSnapshot::decode(&bytes).unwrap().entries;
-                let lines: Vec<_> = lines
-                    .iter()
-                    .filter(|line| line.starts_with("producerId"))
-                    .collect();
+                let lines: Vec<_> =
+                    lines.iter().filter(|line| line.starts_with("producerId")).collect();
                 assert_eq!(entries.len(), lines.len(), "{} {file}", case.name());
                 for (entry, line) in entries.iter().zip(lines) {
                     let printed = |label| labelled(line, label);
                     assert_eq!(printed("producerId"), Some(entry.producer_id));
                     assert_eq!(printed("producerEpoch"), Some(entry.producer_epoch.into()));
-                    assert_eq!(
-                        printed("coordinatorEpoch"),
-                        Some(entry.coordinator_epoch.into())
-                    );
+                    assert_eq!(printed("coordinatorEpoch"), Some(entry.coordinator_epoch.into()));
                     // Releases name the time differently, and print a batch only if there is one.
                     let time = printed("lastTimestamp").or_else(|| printed("timestamp"));
                     assert_eq!(time, Some(entry.timestamp), "{line}");
@@ -299,11 +267,7 @@ mod tests {
                         .flat_map(str::chars)
                         .filter(char::is_ascii_digit)
                         .collect();
-                    assert_eq!(
-                        digits.parse().unwrap_or(-1),
-                        entry.txn_first_offset,
-                        "{line}"
-                    );
+                    assert_eq!(digits.parse().unwrap_or(-1), entry.txn_first_offset, "{line}");
                     producers += 1;
                 }
             }
