@@ -3,11 +3,19 @@
 //! This crate knows bytes and files, and nothing of Python, Arrow or sockets. Bytes that come from
 //! a file are never trusted: every length is checked against what is left before it is used.
 
+mod bytes;
+pub mod checkpoint;
 pub mod error;
 pub mod fs;
+pub mod index;
 pub mod limits;
+pub mod names;
+pub mod producer;
 pub mod record;
 pub mod segment;
+#[cfg(test)]
+mod testing;
+pub mod uuid;
 
 pub use error::{Error, Result};
 pub use record::CorruptKind;

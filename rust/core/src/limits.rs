@@ -39,6 +39,9 @@ pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 /// Longest legal topic name.
 pub const TOPIC_NAME_MAX: usize = 249;
 
+/// Longest file name of the usual file systems; Kafka cuts names of directories under deletion to it.
+pub const FILE_NAME_MAX: usize = 255;
+
 /// Text files of a directory (checkpoints, properties) are refused above this size: 10,000
 /// partitions with the longest legal names take less than 3 MiB.
 pub const TEXT_FILE_BYTES_MAX: u64 = 64 << 20;

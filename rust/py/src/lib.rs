@@ -1,5 +1,10 @@
 //! The native half of the `kafkaseg` Python package: translates types and errors, decides nothing.
 
+mod arrow;
+mod error;
+mod pulse;
+mod scan;
+
 use pyo3::prelude::*;
 
 /// Rust engine of kafkaseg.
@@ -8,4 +13,11 @@ mod _native {
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "a Python dunder name")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    use super::arrow::ArrowBatch;
+    #[pymodule_export]
+    use super::error::raise_sample;
+    #[pymodule_export]
+    use super::scan::{Found, ScanPlan, ScanReader};
 }

@@ -1,1 +1,34 @@
-//! Kafka partition directories as Arrow record batches.
+//! Kafka's partition directories as Arrow record batches.
+//!
+//! [`Discovery`] finds partitions, [`Plan`] takes a snapshot and decides what to read, [`Reader`]
+//! reads it. Everything is synchronous and starts no thread, so that a process that forks may scan;
+//! only [`ParallelReader`] starts threads, and they end with it. Nothing here writes.
+
+mod batches;
+mod columns;
+mod committed;
+mod cut;
+mod discover;
+mod options;
+mod parallel;
+mod payload;
+mod plan;
+mod pulse;
+mod reader;
+mod report;
+mod schema;
+mod snapshot;
+mod times;
+
+pub use batches::batches;
+pub use committed::Committed;
+pub use discover::{Discovery, Found};
+pub use options::{Isolation, OffsetBound, OnCorrupt, OnMissing, ScanOptions, Selection};
+pub use parallel::ParallelReader;
+pub use plan::{Chunk, PartitionPlan, Plan};
+pub use pulse::Pulse;
+pub use reader::Reader;
+pub use report::{Place, Report};
+pub use schema::{Column, schema_of};
+pub use snapshot::{Partition, Segment};
+pub use times::{TimeAnswer, TimeQuery, offset_for_time};

@@ -1,0 +1,134 @@
+//! One row for every batch, from the headers alone.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BooleanArray, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatch,
+    StringArray, UInt32Array,
+};
+use kafkaseg_core::fs::Fs;
+use kafkaseg_core::record::Codec;
+use kafkaseg_core::segment::{Depth, EntryHead, Step, Walker, Window};
+use kafkaseg_core::{Error, Result};
+
+use crate::plan::{Chunk, Plan};
+use crate::pulse::{ENTRIES_BETWEEN, Pulse};
+use crate::report::{Place, Report};
+use kafkaseg_core::fs::File;
+
+/// The header facts of one batch.
+struct Row {
+    partition: usize,
+    segment: i64,
+    position: u64,
+    head: EntryHead,
+}
+
+/// All batches of a plan's partitions. Damage is passed over and reported.
+pub fn batches<S: Fs>(fs: &S, plan: &Plan, pulse: &mut Pulse<'_>) -> Result<(RecordBatch, Report)> {
+    let mut rows = Vec::new();
+    let mut report = Report::default();
+    for chunk in &plan.chunks {
+        walk(fs, plan, chunk, &mut rows, &mut report, pulse)?;
+    }
+    report.batches = u64::try_from(rows.len()).unwrap_or(0);
+    Ok((table(plan, &rows)?, report))
+}
+
+fn walk<S: Fs>(
+    fs: &S,
+    plan: &Plan,
+    chunk: &Chunk,
+    rows: &mut Vec<Row>,
+    report: &mut Report,
+    pulse: &mut Pulse<'_>,
+) -> Result<()> {
+    let Some(partition) = plan.partitions.get(chunk.partition) else { return Ok(()) };
+    let partition = &partition.snapshot;
+    let Some(segment) = partition.segments.get(chunk.segment) else { return Ok(()) };
+    let file = partition.open_segment(fs, segment)?;
+    let path = file.path().to_owned();
+    let mut span = partition.span(chunk.segment);
+    span.expected = chunk.expected;
+    let (depth, read_bytes) =
+        if plan.options.verify { (Depth::Checked, 256 << 10) } else { (Depth::Heads, 8 << 10) };
+    let window = Window::new(file, chunk.start, chunk.end, read_bytes);
+    let mut walker = Walker::new(window, span, depth);
+    for entries in 0_u32.. {
+        if entries % ENTRIES_BETWEEN == 0 {
+            pulse()?;
+        }
+        match walker.step()? {
+            Step::Entry(head) => rows.push(Row {
+                partition: chunk.partition,
+                segment: segment.base_offset,
+                position: walker.position(),
+                head,
+            }),
+            Step::Damage { position, bytes, kind } => {
+                report.add_damage(Place { file: path.clone(), position, bytes, kind });
+            }
+            Step::Torn { position, bytes, kind } => {
+                report.add_tail(Place { file: path.clone(), position, bytes, kind });
+                break;
+            }
+            Step::End => break,
+        }
+    }
+    report.bytes += chunk.bytes();
+    Ok(())
+}
+
+fn table(plan: &Plan, rows: &[Row]) -> Result<RecordBatch> {
+    fn signed(value: u64) -> i64 {
+        i64::try_from(value).unwrap_or(i64::MAX)
+    }
+    let snapshot = |row: &Row| plan.partitions.get(row.partition).map(|plan| &plan.snapshot);
+    let of_batch = |get: fn(&kafkaseg_core::record::BatchHeader) -> i64| -> Vec<Option<i64>> {
+        rows.iter()
+            .map(|row| match &row.head {
+                EntryHead::Batch(header) => Some(get(header)),
+                EntryHead::Message(_) => None,
+            })
+            .collect()
+    };
+    let narrow = |values: Vec<Option<i64>>| -> Int32Array {
+        values.into_iter().map(|value| value.and_then(|value| i32::try_from(value).ok())).collect()
+    };
+    let count = |row: &Row| match &row.head {
+        EntryHead::Batch(header) => Some(header.records_count),
+        EntryHead::Message(_) => row.head.base_offset().map(|_| 1),
+    };
+    let codec = |row: &Row| row.head.attributes().codec().unwrap_or(Codec::None).name();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("topic", Arc::new(rows.iter().map(|row| snapshot(row).map(|s| &*s.topic)).collect::<StringArray>())),
+        ("partition", Arc::new(rows.iter().map(|row| snapshot(row).map(|s| s.partition)).collect::<Int32Array>())),
+        ("segment", Arc::new(rows.iter().map(|row| Some(row.segment)).collect::<Int64Array>())),
+        ("position", Arc::new(rows.iter().map(|row| Some(signed(row.position))).collect::<Int64Array>())),
+        ("bytes", Arc::new(rows.iter().map(|row| i32::try_from(row.head.total_bytes()).ok()).collect::<Int32Array>())),
+        ("magic", Arc::new(rows.iter().map(|row| Some(row.head.magic())).collect::<Int8Array>())),
+        ("codec", Arc::new(rows.iter().map(|row| Some(codec(row))).collect::<StringArray>())),
+        ("base_offset", Arc::new(rows.iter().map(|row| row.head.base_offset()).collect::<Int64Array>())),
+        ("last_offset", Arc::new(rows.iter().map(|row| Some(row.head.last_offset())).collect::<Int64Array>())),
+        ("records", Arc::new(rows.iter().map(count).collect::<Int32Array>())),
+        ("leader_epoch", Arc::new(rows.iter().map(|row| row.head.leader_epoch()).collect::<Int32Array>())),
+        ("timestampType", Arc::new(rows.iter().map(|row| Some(row.head.timestamp_type().id())).collect::<Int32Array>())),
+        ("base_timestamp", Arc::new(Int64Array::from(of_batch(|header| header.base_timestamp)))),
+        ("max_timestamp", Arc::new(rows.iter().map(|row| Some(row.head.max_timestamp())).collect::<Int64Array>())),
+        ("producer_id", Arc::new(Int64Array::from(of_batch(|header| header.producer_id)))),
+        ("producer_epoch", Arc::new(of_batch(|header| i64::from(header.producer_epoch)).into_iter().map(|value| value.and_then(|value| i16::try_from(value).ok())).collect::<Int16Array>())),
+        ("base_sequence", Arc::new(narrow(of_batch(|header| i64::from(header.base_sequence))))),
+        ("is_transactional", Arc::new(rows.iter().map(|row| Some(row.head.magic() == 2 && row.head.attributes().is_transactional())).collect::<BooleanArray>())),
+        ("is_control", Arc::new(rows.iter().map(|row| Some(row.head.magic() == 2 && row.head.attributes().is_control())).collect::<BooleanArray>())),
+        ("delete_horizon", Arc::new(rows.iter().map(|row| match &row.head {
+            EntryHead::Batch(header) => header.delete_horizon(),
+            EntryHead::Message(_) => None,
+        }).collect::<Int64Array>())),
+        ("crc", Arc::new(rows.iter().map(|row| match &row.head {
+            EntryHead::Batch(header) => Some(header.crc),
+            EntryHead::Message(_) => None,
+        }).collect::<UInt32Array>())),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
+        .map_err(|error| Error::Invalid(format!("arrow: {error}")))
+}
