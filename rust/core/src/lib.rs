@@ -7,6 +7,8 @@ mod bytes;
 pub mod checkpoint;
 pub mod error;
 pub mod fs;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod index;
 pub mod limits;
 pub mod names;

@@ -29,8 +29,12 @@ fn build(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         Error::NoSpace { path } => {
             raise(py, "StorageFullError", (rustix_nospc(), message, path), &[])
         }
-        Error::Poisoned { path } => raise(py, "StorageOfflineError", (message,), &[("path", text(path))]),
-        Error::Locked { path } => raise(py, "DirectoryLockedError", (message,), &[("path", text(path))]),
+        Error::Poisoned { path } => {
+            raise(py, "StorageOfflineError", (message,), &[("path", text(path))])
+        }
+        Error::Locked { path } => {
+            raise(py, "DirectoryLockedError", (message,), &[("path", text(path))])
+        }
         Error::Corrupt { file, position, kind } => {
             let error = raise(
                 py,
@@ -60,7 +64,9 @@ fn build(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             error.value(py).setattr("end", end)?;
             Ok(error)
         }
-        Error::Changed { path, .. } => raise(py, "LogChangedError", (message,), &[("path", text(path))]),
+        Error::Changed { path, .. } => {
+            raise(py, "LogChangedError", (message,), &[("path", text(path))])
+        }
         Error::Rejected { code, .. } => {
             raise(py, "RejectedError", (message,), &[("code", code.to_owned())])
         }
@@ -99,7 +105,8 @@ fn rustix_nospc() -> i32 {
 #[pyfunction]
 pub(crate) fn raise_sample(py: Python<'_>, variant: &str) -> PyResult<()> {
     let path = PathBuf::from("orders-0/00000000000000000000.log");
-    let io = |kind| Error::Io { op: "open", path: path.clone(), source: std::io::Error::from(kind) };
+    let io =
+        |kind| Error::Io { op: "open", path: path.clone(), source: std::io::Error::from(kind) };
     let error = match variant {
         "Io.NotFound" => io(std::io::ErrorKind::NotFound),
         "Io.PermissionDenied" => io(std::io::ErrorKind::PermissionDenied),

@@ -292,9 +292,7 @@ pub(crate) struct Columns {
 impl Columns {
     pub(crate) fn new(columns: &[Column], batch_bytes: usize) -> Self {
         let wants = |column| columns.contains(&column);
-        let bytes = |column| {
-            wants(column).then(|| BytesColumn::with_capacity(0, 0))
-        };
+        let bytes = |column| wants(column).then(|| BytesColumn::with_capacity(0, 0));
         Self {
             schema: schema_of(columns),
             builders: columns.iter().map(|column| Builder::of(*column)).collect(),
@@ -403,12 +401,8 @@ impl Columns {
     fn array(&mut self, builder: &mut Builder, rows: usize) -> Result<ArrayRef> {
         let missing = || Error::Invalid("a column without its builder".into());
         Ok(match builder {
-            Builder::Key => {
-                Arc::new(self.keys.as_mut().ok_or_else(missing)?.finish_binary()?)
-            }
-            Builder::Value => {
-                Arc::new(self.values.as_mut().ok_or_else(missing)?.finish_binary()?)
-            }
+            Builder::Key => Arc::new(self.keys.as_mut().ok_or_else(missing)?.finish_binary()?),
+            Builder::Value => Arc::new(self.values.as_mut().ok_or_else(missing)?.finish_binary()?),
             Builder::Headers => Arc::new(self.headers.as_mut().ok_or_else(missing)?.finish()?),
             Builder::Offset => {
                 let values = take(self.offsets.as_mut().ok_or_else(missing)?);

@@ -114,12 +114,7 @@ impl Plan {
 
     /// Divides the plan into at most `parts` plans of about the same number of bytes, which
     /// together read exactly what this one does.
-    pub fn splits<S: Fs>(
-        &self,
-        fs: &S,
-        parts: usize,
-        pulse: &mut Pulse<'_>,
-    ) -> Result<Vec<Self>> {
+    pub fn splits<S: Fs>(&self, fs: &S, parts: usize, pulse: &mut Pulse<'_>) -> Result<Vec<Self>> {
         let mut whole = self.clone();
         whole.resolve_committed(fs, pulse)?;
         let mut left = whole.bytes();

@@ -341,7 +341,8 @@ impl<S: Fs> Reader<S> {
             return Ok(());
         };
         let stored = current.walker.bytes().get(BATCH_HEADER_BYTES..).unwrap_or_default();
-        match self.payload.pump(stored, &mut self.columns, (facts.base_offset, facts.base_sequence)) {
+        match self.payload.pump(stored, &mut self.columns, (facts.base_offset, facts.base_sequence))
+        {
             Ok(Pumped::Full) => {
                 self.columns.end_batch(facts);
                 Ok(())

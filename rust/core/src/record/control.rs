@@ -23,6 +23,7 @@
 
 use super::flexible::Flexible;
 use super::{CorruptKind, RecordView};
+use crate::uuid::Uuid;
 
 /// What a control record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -134,7 +135,7 @@ pub struct Voter {
     /// Node id.
     pub id: i32,
     /// Id of its metadata directory, from version 1 on.
-    pub directory_id: Option<[u8; 16]>,
+    pub directory_id: Option<Uuid>,
 }
 
 /// The value of a `LEADER_CHANGE` record.
@@ -167,7 +168,7 @@ pub struct KRaftVoter {
     /// Node id.
     pub id: i32,
     /// Id of its metadata directory.
-    pub directory_id: [u8; 16],
+    pub directory_id: Uuid,
     /// Where it listens.
     pub endpoints: Vec<Endpoint>,
     /// Lowest `kraft.version` it speaks.
@@ -243,7 +244,7 @@ const ENDPOINT_BYTES_MIN: usize = 5;
 fn leader_change(version: i16, fields: &mut Flexible<'_>) -> Result<LeaderChange, CorruptKind> {
     let voter = |fields: &mut Flexible<'_>| {
         let id = fields.i32()?;
-        let directory_id = if version >= 1 { Some(fields.uuid()?) } else { None };
+        let directory_id = if version >= 1 { Some(Uuid(fields.uuid()?)) } else { None };
         fields.skip_tags()?;
         Ok(Voter { id, directory_id })
     };
@@ -257,7 +258,7 @@ fn leader_change(version: i16, fields: &mut Flexible<'_>) -> Result<LeaderChange
 
 fn kraft_voter(fields: &mut Flexible<'_>) -> Result<KRaftVoter, CorruptKind> {
     let id = fields.i32()?;
-    let directory_id = fields.uuid()?;
+    let directory_id = Uuid(fields.uuid()?);
     let endpoints = fields.array(ENDPOINT_BYTES_MIN, endpoint)?;
     let (kraft_version_min, kraft_version_max) = (fields.i16()?, fields.i16()?);
     // The two versions are a structure of their own inside the voter.
@@ -354,7 +355,7 @@ mod tests {
         );
         let version_1 =
             "00 01 00 00 00 07 02 00 00 00 07 000102030405060708090a0b0c0d0e0f 00 01 00";
-        let directory_id: [u8; 16] = std::array::from_fn(|at| u8::try_from(at).unwrap());
+        let directory_id = Uuid(std::array::from_fn(|at| u8::try_from(at).unwrap()));
         assert_eq!(
             decode_type(2, version_1),
             Ok(ControlRecord::LeaderChange(LeaderChange {
@@ -380,7 +381,7 @@ mod tests {
     fn voters_come_with_their_endpoints() {
         let expected = KRaftVoter {
             id: 1,
-            directory_id: std::array::from_fn(|at| u8::try_from(at).unwrap()),
+            directory_id: Uuid(std::array::from_fn(|at| u8::try_from(at).unwrap())),
             endpoints: vec![Endpoint {
                 name: "CONTROLLER".to_owned(),
                 host: "host1".to_owned(),

@@ -4,6 +4,8 @@ mod batch;
 mod batch_spec;
 mod builder;
 mod control;
+#[cfg(test)]
+mod corpus_tests;
 mod corrupt;
 mod crc;
 mod encode;
@@ -14,6 +16,8 @@ mod iter;
 mod legacy;
 mod legacy_iter;
 mod patch;
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod samples;
 pub mod varint;

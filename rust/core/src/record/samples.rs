@@ -1,6 +1,6 @@
 //! Bytes that tests of this folder share: the worked examples of the format's description.
 
-use super::crc32;
+use super::{BatchBuilder, BatchHeader, BatchSpec, BatchView, Records, TimestampType, crc32};
 
 /// The timestamp the examples count from.
 pub(super) const T0: i64 = 1_700_000_000_000;
@@ -14,6 +14,23 @@ pub(super) fn hex(text: &str) -> Vec<u8> {
         .collect::<Vec<_>>();
     assert_eq!(digits.len() % 2, 0);
     digits.chunks(2).map(|pair| (pair[0] << 4) | pair[1]).collect()
+}
+
+/// The batch made again from its decoded records, not compressed. The records are read with their
+/// own times, also where the log stamped the batch.
+pub(super) fn rebuild(batch: &BatchView<'_>, payload: &[u8]) -> Vec<u8> {
+    let header = batch.header();
+    let own_times = BatchHeader {
+        attributes: header.attributes.with_timestamp_type(TimestampType::CreateTime),
+        ..*header
+    };
+    let mut builder = BatchBuilder::new(BatchSpec::of(header)).unwrap();
+    for record in Records::new(&own_times, payload) {
+        builder.push_view(&record.unwrap()).unwrap();
+    }
+    let mut output = Vec::new();
+    builder.finish(&mut output).unwrap();
+    output
 }
 
 /// Version 0, offset 5, key `k`, value `v0`.
@@ -92,6 +109,12 @@ impl Legacy {
     /// With this timestamp, if the version has one.
     pub(super) fn timestamp(mut self, timestamp: i64) -> Self {
         self.timestamp = timestamp;
+        self
+    }
+
+    /// With this key.
+    pub(super) fn key(mut self, key: Option<&[u8]>) -> Self {
+        self.key = key.map(<[u8]>::to_vec);
         self
     }
 
