@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use kafkaseg_core::{CorruptKind, Error};
 use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
 /// Turns an engine error into the Python exception that its caller can act on.
 pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
@@ -29,8 +30,12 @@ fn build(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         Error::NoSpace { path } => {
             raise(py, "StorageFullError", (rustix_nospc(), message, path), &[])
         }
-        Error::Poisoned { path } => raise(py, "StorageOfflineError", (message,), &[("path", text(path))]),
-        Error::Locked { path } => raise(py, "DirectoryLockedError", (message,), &[("path", text(path))]),
+        Error::Poisoned { path } => {
+            raise(py, "StorageOfflineError", (message,), &[("path", text(path))])
+        }
+        Error::Locked { path } => {
+            raise(py, "DirectoryLockedError", (message,), &[("path", text(path))])
+        }
         Error::Corrupt { file, position, kind } => {
             let error = raise(
                 py,
@@ -60,7 +65,9 @@ fn build(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             error.value(py).setattr("end", end)?;
             Ok(error)
         }
-        Error::Changed { path, .. } => raise(py, "LogChangedError", (message,), &[("path", text(path))]),
+        Error::Changed { path, .. } => {
+            raise(py, "LogChangedError", (message,), &[("path", text(path))])
+        }
         Error::Rejected { code, .. } => {
             raise(py, "RejectedError", (message,), &[("code", code.to_owned())])
         }
@@ -75,11 +82,10 @@ fn build(py: Python<'_>, error: Error) -> PyResult<PyErr> {
 fn raise<'py>(
     py: Python<'py>,
     class: &str,
-    args: impl IntoPyObject<'py, Target = PyTuple>,
+    args: impl PyCallArgs<'py>,
     attributes: &[(&str, String)],
 ) -> PyResult<PyErr> {
     let class = py.import("kafkaseg.errors")?.getattr(class)?;
-    let args = args.into_pyobject(py).map_err(Into::into)?;
     let value = class.call(args, None::<&Bound<'_, PyDict>>)?;
     for (name, attribute) in attributes {
         value.setattr(*name, attribute)?;
@@ -99,7 +105,8 @@ fn rustix_nospc() -> i32 {
 #[pyfunction]
 pub(crate) fn raise_sample(py: Python<'_>, variant: &str) -> PyResult<()> {
     let path = PathBuf::from("orders-0/00000000000000000000.log");
-    let io = |kind| Error::Io { op: "open", path: path.clone(), source: std::io::Error::from(kind) };
+    let io =
+        |kind| Error::Io { op: "open", path: path.clone(), source: std::io::Error::from(kind) };
     let error = match variant {
         "Io.NotFound" => io(std::io::ErrorKind::NotFound),
         "Io.PermissionDenied" => io(std::io::ErrorKind::PermissionDenied),

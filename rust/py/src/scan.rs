@@ -54,12 +54,10 @@ impl Found {
         columns: Vec<String>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<ScanPlan> {
-        let selection =
-            Selection { topics, partitions, start: start.into(), end: end.into() };
+        let selection = Selection { topics, partitions, start: start.into(), end: end.into() };
         let options = options_from(py, &columns, options)?;
-        let plan = run(py, |pulse| {
-            Plan::make(&RealFs, &self.discovery, &selection, options, pulse)
-        })?;
+        let plan =
+            run(py, |pulse| Plan::make(&RealFs, &self.discovery, &selection, options, pulse))?;
         Ok(ScanPlan { plan: Arc::new(plan) })
     }
 }
@@ -161,8 +159,7 @@ impl ScanPlan {
 
     /// A row for every batch, from the headers.
     fn batches(&self, py: Python<'_>) -> PyResult<(ArrowBatch, Py<PyDict>)> {
-        let (batch, report) =
-            run(py, |pulse| kafkaseg_scan::batches(&RealFs, &self.plan, pulse))?;
+        let (batch, report) = run(py, |pulse| kafkaseg_scan::batches(&RealFs, &self.plan, pulse))?;
         Ok((ArrowBatch::new(batch), report_dict(py, &report)?.unbind()))
     }
 
@@ -293,8 +290,7 @@ impl ScanReader {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface lets a producer ignore a requested schema that it cannot serve.
         let _ = requested_schema;
-        let stream =
-            Stream { source: Arc::clone(&self.source), schema: Arc::clone(&self.schema) };
+        let stream = Stream { source: Arc::clone(&self.source), schema: Arc::clone(&self.schema) };
         let stream = FFI_ArrowArrayStream::new(Box::new(stream));
         PyCapsule::new(py, stream, Some(CString::from(c"arrow_array_stream")))
     }

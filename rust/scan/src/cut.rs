@@ -117,11 +117,7 @@ impl Cutter {
     }
 }
 
-fn read_index<S: Fs>(
-    fs: &S,
-    partition: &Partition,
-    segment: &Segment,
-) -> Result<Option<Vec<u8>>> {
+fn read_index<S: Fs>(fs: &S, partition: &Partition, segment: &Segment) -> Result<Option<Vec<u8>>> {
     let name = SegmentFile::live(segment.base_offset, FileKind::Index).to_string();
     let directory = match partition.open_dir(fs) {
         Ok(directory) => directory,
@@ -182,4 +178,3 @@ fn halves(chunk: Chunk, start: &BatchStart) -> (Chunk, Chunk) {
 fn lowest(head: &EntryHead, before: i64) -> i64 {
     head.base_offset().unwrap_or(before)
 }
-

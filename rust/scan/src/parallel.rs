@@ -98,7 +98,11 @@ impl<S: Fs> ParallelReader<S> {
             let thread = std::thread::Builder::new()
                 .name(format!("kafkaseg-scan-{number}"))
                 .spawn(move || shared.work())
-                .map_err(|source| Error::Io { op: "start thread for", path: "scan".into(), source })?;
+                .map_err(|source| Error::Io {
+                    op: "start thread for",
+                    path: "scan".into(),
+                    source,
+                })?;
             reader.threads.push(thread);
         }
         Ok(reader)

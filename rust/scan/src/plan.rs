@@ -93,6 +93,16 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The plan as bytes, for another process of the same release.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        postcard::to_allocvec(self).map_err(|error| Error::Invalid(format!("plan: {error}")))
+    }
+
+    /// A plan from its bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        postcard::from_bytes(bytes).map_err(|error| Error::Invalid(format!("plan: {error}")))
+    }
+
     /// Bytes of segment files that the plan covers.
     pub fn bytes(&self) -> u64 {
         self.chunks.iter().map(Chunk::bytes).sum()
@@ -114,12 +124,7 @@ impl Plan {
 
     /// Divides the plan into at most `parts` plans of about the same number of bytes, which
     /// together read exactly what this one does.
-    pub fn splits<S: Fs>(
-        &self,
-        fs: &S,
-        parts: usize,
-        pulse: &mut Pulse<'_>,
-    ) -> Result<Vec<Self>> {
+    pub fn splits<S: Fs>(&self, fs: &S, parts: usize, pulse: &mut Pulse<'_>) -> Result<Vec<Self>> {
         let mut whole = self.clone();
         whole.resolve_committed(fs, pulse)?;
         let mut left = whole.bytes();

@@ -124,7 +124,9 @@ impl Column {
         let (kind, nullable) = match self {
             Self::Key | Self::Value => (DataType::Binary, true),
             Self::Topic | Self::Codec => (DataType::Utf8, false),
-            Self::Timestamp => (DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), false),
+            Self::Timestamp => {
+                (DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), false)
+            }
             Self::Headers => (DataType::List(Arc::new(header_item())), true),
             Self::Partition | Self::TimestampType | Self::LeaderEpoch | Self::Sequence => {
                 (DataType::Int32, false)

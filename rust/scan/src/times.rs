@@ -8,7 +8,7 @@ use kafkaseg_core::{CorruptKind, Error, Result};
 use crate::committed::Committed;
 use crate::options::{Isolation, ScanOptions};
 use crate::payload::{V2Payload, inflate_legacy, inflate_whole};
-use crate::plan::{Plan, PartitionPlan};
+use crate::plan::{PartitionPlan, Plan};
 use crate::pulse::{ENTRIES_BETWEEN, Pulse};
 use crate::snapshot::{FileOf, Partition};
 
@@ -67,7 +67,8 @@ pub fn offset_for_time<S: Fs>(
         let first = snapshot.epochs.first().filter(|(_, start)| *start <= offset);
         return Ok(Some(TimeAnswer { offset, timestamp: -1, leader_epoch: first.map(|e| e.0) }));
     }
-    let mut search = Search { query, start: snapshot.log_start, best: None, payload: V2Payload::default() };
+    let mut search =
+        Search { query, start: snapshot.log_start, best: None, payload: V2Payload::default() };
     let mut end = snapshot.segments.first().map_or(0, |segment| segment.base_offset);
     for index in 0..snapshot.segments.len() {
         end = search.walk(fs, snapshot, index, pulse)?;
@@ -171,11 +172,9 @@ impl Search {
                 Ok(())
             }
             Ok(None) => Ok(()),
-            Err(kind) => Err(Error::corrupt(
-                kafkaseg_core::fs::File::path(walker.file()),
-                position,
-                kind,
-            )),
+            Err(kind) => {
+                Err(Error::corrupt(kafkaseg_core::fs::File::path(walker.file()), position, kind))
+            }
         }
     }
 }
