@@ -106,24 +106,16 @@ impl Error {
     /// Wraps an operating-system error, telling a full disk from the rest.
     pub fn io(op: &'static str, path: &Path, source: io::Error) -> Self {
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace {
-                path: path.to_owned(),
-            },
-            _ => Self::Io {
-                op,
-                path: path.to_owned(),
-                source,
-            },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::NoSpace { path: path.to_owned() }
+            }
+            _ => Self::Io { op, path: path.to_owned(), source },
         }
     }
 
     /// Damage of a file at a position.
     pub fn corrupt(file: &Path, position: u64, kind: CorruptKind) -> Self {
-        Self::Corrupt {
-            file: file.to_owned(),
-            position,
-            kind,
-        }
+        Self::Corrupt { file: file.to_owned(), position, kind }
     }
 
     /// Whether the operating system said that the file is not there.
@@ -141,15 +133,9 @@ mod tests {
         let path = Path::new("a.log");
         for errno in [rustix::io::Errno::NOSPC, rustix::io::Errno::DQUOT] {
             let full = io::Error::from_raw_os_error(errno.raw_os_error());
-            assert!(matches!(
-                Error::io("write", path, full),
-                Error::NoSpace { .. }
-            ));
+            assert!(matches!(Error::io("write", path, full), Error::NoSpace { .. }));
         }
         let other = io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error());
-        assert!(matches!(
-            Error::io("write", path, other),
-            Error::Io { op: "write", .. }
-        ));
+        assert!(matches!(Error::io("write", path, other), Error::Io { op: "write", .. }));
     }
 }

@@ -7,6 +7,7 @@ pub mod error;
 pub mod fs;
 pub mod limits;
 pub mod record;
+pub mod segment;
 
 pub use error::{Error, Result};
 pub use record::CorruptKind;

@@ -83,11 +83,7 @@ pub trait Dir: Sized + Send + Sync {
         };
         let bytes = file.facts()?.bytes;
         if bytes > TEXT_FILE_BYTES_MAX {
-            return Err(Error::TooLarge {
-                what: "file",
-                size: bytes,
-                limit: TEXT_FILE_BYTES_MAX,
-            });
+            return Err(Error::TooLarge { what: "file", size: bytes, limit: TEXT_FILE_BYTES_MAX });
         }
         let mut content = vec![0; usize::try_from(bytes).unwrap_or(0)];
         let read = file.read_at(&mut content, 0)?;

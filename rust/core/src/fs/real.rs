@@ -37,10 +37,7 @@ impl Fs for RealFs {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|errno| Error::io("open directory", path, errno.into()))?;
-        Ok(RealDir {
-            handle,
-            path: path.to_owned(),
-        })
+        Ok(RealDir { handle, path: path.to_owned() })
     }
 
     fn kind(&self, path: &Path) -> Result<EntryKind> {
@@ -77,10 +74,7 @@ impl Dir for RealDir {
                 },
                 known => kind_of(known),
             };
-            entries.push(Entry {
-                name: name.to_owned(),
-                kind,
-            });
+            entries.push(Entry { name: name.to_owned(), kind });
         }
         Ok(entries)
     }
@@ -102,10 +96,7 @@ impl Dir for RealDir {
         let stat = rustix::fs::fstat(&handle)
             .map_err(|errno| Error::io("look up", &path, errno.into()))?;
         if kind_of(FileType::from_raw_mode(stat.st_mode)) != EntryKind::File {
-            return Err(Error::Invalid(format!(
-                "{} is not a regular file",
-                path.display()
-            )));
+            return Err(Error::Invalid(format!("{} is not a regular file", path.display())));
         }
         Ok(RealFile { handle, path })
     }
@@ -131,10 +122,7 @@ impl File for RealFile {
         Ok(FileFacts {
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
             inode: stat.st_ino,
-            modified_ms: stat
-                .st_mtime
-                .saturating_mul(1000)
-                .saturating_add(nanos / 1_000_000),
+            modified_ms: stat.st_mtime.saturating_mul(1000).saturating_add(nanos / 1_000_000),
         })
     }
 

@@ -62,10 +62,7 @@ impl<'a> BatchView<'a> {
         if computed == self.header.crc {
             Ok(())
         } else {
-            Err(CorruptKind::Crc {
-                stored: self.header.crc,
-                computed,
-            })
+            Err(CorruptKind::Crc { stored: self.header.crc, computed })
         }
     }
 }

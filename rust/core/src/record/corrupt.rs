@@ -122,16 +122,10 @@ impl fmt::Display for CorruptKind {
                 write!(f, "base offset {found} where {expected} or more must stand")
             }
             Self::OffsetJump { found, expected } => {
-                write!(
-                    f,
-                    "base offset {found} is contradicted by what surrounds it ({expected})"
-                )
+                write!(f, "base offset {found} is contradicted by what surrounds it ({expected})")
             }
             Self::LeaderEpoch { found, expected } => {
-                write!(
-                    f,
-                    "leader epoch {found} is contradicted by what surrounds it ({expected})"
-                )
+                write!(f, "leader epoch {found} is contradicted by what surrounds it ({expected})")
             }
             Self::Tail => f.write_str("bytes that form no batch end a cleanly closed log"),
             Self::Side(why) => f.write_str(why),

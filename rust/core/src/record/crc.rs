@@ -15,11 +15,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[inline]
-#[expect(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    reason = "a 32-bit CRC"
-)]
+#[expect(clippy::as_conversions, clippy::cast_possible_truncation, reason = "a 32-bit CRC")]
 fn narrow(crc: u64) -> u32 {
     crc as u32
 }

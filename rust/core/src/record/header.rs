@@ -108,18 +108,12 @@ impl Attributes {
 
     /// Puts attributes together.
     pub fn new(codec: Codec, timestamp_type: TimestampType) -> Self {
-        Self(i16::from(codec.id())).with(
-            Self::TIMESTAMP_TYPE,
-            timestamp_type == TimestampType::LogAppendTime,
-        )
+        Self(i16::from(codec.id()))
+            .with(Self::TIMESTAMP_TYPE, timestamp_type == TimestampType::LogAppendTime)
     }
 
     fn with(self, bit: i16, on: bool) -> Self {
-        if on {
-            Self(self.0 | bit)
-        } else {
-            Self(self.0 & !bit)
-        }
+        if on { Self(self.0 | bit) } else { Self(self.0 & !bit) }
     }
 
     /// With the transactional bit set or cleared.
@@ -231,10 +225,7 @@ impl BatchHeader {
         let codec = self.attributes.codec()?;
         if self.last_offset_delta < 0
             || self.base_offset < 0
-            || self
-                .base_offset
-                .checked_add(i64::from(self.last_offset_delta))
-                .is_none()
+            || self.base_offset.checked_add(i64::from(self.last_offset_delta)).is_none()
         {
             return Err(CorruptKind::OffsetDelta(self.last_offset_delta));
         }
@@ -250,16 +241,13 @@ impl BatchHeader {
     /// Bytes of the whole batch, framing included.
     #[inline]
     pub fn total_bytes(&self) -> usize {
-        usize::try_from(self.batch_length)
-            .unwrap_or(0)
-            .saturating_add(LOG_OVERHEAD)
+        usize::try_from(self.batch_length).unwrap_or(0).saturating_add(LOG_OVERHEAD)
     }
 
     /// Offset of the last record when the batch was written.
     #[inline]
     pub fn last_offset(&self) -> i64 {
-        self.base_offset
-            .saturating_add(i64::from(self.last_offset_delta))
+        self.base_offset.saturating_add(i64::from(self.last_offset_delta))
     }
 
     /// Sequence of the last record; the sequence space wraps after `i32::MAX` to 0.
@@ -277,17 +265,13 @@ impl BatchHeader {
             return -1;
         }
         let space = i64::from(i32::MAX) + 1;
-        let sequence = i64::from(self.base_sequence)
-            .wrapping_add(offset_delta)
-            .rem_euclid(space);
+        let sequence = i64::from(self.base_sequence).wrapping_add(offset_delta).rem_euclid(space);
         i32::try_from(sequence).unwrap_or(-1)
     }
 
     /// When tombstones and markers of this batch may go, if compaction has said so.
     pub fn delete_horizon(&self) -> Option<i64> {
-        self.attributes
-            .has_delete_horizon()
-            .then_some(self.base_timestamp)
+        self.attributes.has_delete_horizon().then_some(self.base_timestamp)
     }
 }
 

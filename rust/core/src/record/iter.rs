@@ -146,24 +146,15 @@ impl<'a> Records<'a> {
         let (key, rest) = take_nullable(rest)?;
         let (value, rest) = take_nullable(rest)?;
         let headers = take_headers(rest)?;
-        let offset = self
-            .base_offset
-            .checked_add(i64::from(offset_delta))
-            .ok_or(CorruptKind::Overflow)?;
+        let offset =
+            self.base_offset.checked_add(i64::from(offset_delta)).ok_or(CorruptKind::Overflow)?;
         let timestamp = match self.append_time {
             Some(time) => time,
-            None => self
-                .base_timestamp
-                .checked_add(timestamp_delta)
-                .ok_or(CorruptKind::Overflow)?,
+            None => {
+                self.base_timestamp.checked_add(timestamp_delta).ok_or(CorruptKind::Overflow)?
+            }
         };
-        Ok(RecordView {
-            offset,
-            timestamp,
-            key,
-            value,
-            headers,
-        })
+        Ok(RecordView { offset, timestamp, key, value, headers })
     }
 }
 
@@ -217,10 +208,7 @@ fn take_headers_slow(bytes: &[u8]) -> Result<Headers<'_>, CorruptKind> {
         (_, rest) = take_header(rest)?;
     }
     if rest.is_empty() {
-        Ok(Headers {
-            bytes: fields,
-            count,
-        })
+        Ok(Headers { bytes: fields, count })
     } else {
         Err(CorruptKind::TrailingBytes)
     }

@@ -20,10 +20,9 @@ pub fn read_varlong(bytes: &[u8]) -> Taken<i64> {
     // One and two bytes cover nearly every timestamp delta of a real batch.
     match *bytes {
         [first, ..] if first < 0x80 => Ok((unzigzag64(u64::from(first)), 1)),
-        [first, second, ..] if second < 0x80 => Ok((
-            unzigzag64(u64::from(first & 0x7f) | (u64::from(second) << 7)),
-            2,
-        )),
+        [first, second, ..] if second < 0x80 => {
+            Ok((unzigzag64(u64::from(first & 0x7f) | (u64::from(second) << 7)), 2))
+        }
         _ => read_long_tail(bytes),
     }
 }

@@ -1,0 +1,243 @@
+//! Judging an entry by what surrounds it.
+//!
+//! The checksum covers neither offset nor epoch, so damage there shows only against neighbours:
+//!
+//! 1. Offsets rise. An entry below the end of the one before it, or below the segment's base, is
+//!    damaged.
+//! 2. An entry must end below the next segment's base.
+//! 3. A gap before an entry is normal in a compacted log. It is damage when the entry after it
+//!    claims offsets inside the entry: then the gap came from a changed base offset. The last entry
+//!    of a log is held against the recorded end of the log instead.
+//! 4. Leader epochs never fall, and agree with the leader-epoch checkpoint where it covers them.
+//!
+//! What escapes: in a compacted log, a base offset changed to another value inside the gap around
+//! its batch; without the checkpoint, an epoch changed at the very edge of the log. Nothing in the
+//! files tells those from the truth.
+
+use std::sync::Arc;
+
+use super::EntryHead;
+use crate::record::CorruptKind;
+
+/// What is known around the entries of one segment.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// Base offset of the next segment, if there is one.
+    pub next_base: Option<i64>,
+    /// The offset after the last record of the log, when a clean shutdown recorded it.
+    pub recorded_end: Option<i64>,
+    /// Leader epochs and their first offsets, ascending, from the checkpoint.
+    pub epochs: Arc<Vec<(i32, i64)>>,
+}
+
+impl Surroundings {
+    fn epoch_at(&self, offset: i64) -> Option<i32> {
+        let after = self.epochs.partition_point(|(_, start)| *start <= offset);
+        after.checked_sub(1).and_then(|last| self.epochs.get(last)).map(|(epoch, _)| *epoch)
+    }
+
+    /// Where the checkpoint says that the epoch after the one at `offset` begins.
+    fn epoch_ends(&self, offset: i64) -> i64 {
+        let after = self.epochs.partition_point(|(_, start)| *start <= offset);
+        self.epochs.get(after).map_or(i64::MAX, |(_, start)| *start)
+    }
+
+    fn begins_after(&self, epoch: i32, offset: i64) -> bool {
+        self.epochs.iter().any(|(known, start)| *known == epoch && *start > offset)
+    }
+}
+
+/// What the entries so far say about the next one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Continuity {
+    /// The smallest offset the next entry may hold.
+    pub(super) expected: i64,
+    /// Epoch of the entry before, once one was seen.
+    epoch: Option<i32>,
+    /// Where the checkpoint lets that epoch end.
+    epoch_ends: i64,
+}
+
+impl Continuity {
+    pub(super) fn starting_at(expected: i64) -> Self {
+        Self { expected, epoch: None, epoch_ends: i64::MAX }
+    }
+
+    /// Checks `head` and, if it is good, moves past it. `next` reads the head that follows.
+    #[inline]
+    pub(super) fn accept(
+        &mut self,
+        head: &EntryHead,
+        around: &Surroundings,
+        next: impl FnOnce() -> crate::Result<Option<EntryHead>>,
+    ) -> crate::Result<Result<(), CorruptKind>> {
+        let usual = head.base_offset() == Some(self.expected)
+            && head.leader_epoch() == self.epoch
+            && head.last_offset() < self.epoch_ends
+            && around.next_base.is_none_or(|limit| head.last_offset() < limit);
+        if !usual {
+            let next = next()?;
+            if let Err(kind) = self.judge(head, around, next.as_ref()) {
+                return Ok(Err(kind));
+            }
+            self.epoch_ends = around.epoch_ends(head.last_offset());
+        }
+        self.expected = head.last_offset().saturating_add(1);
+        if let Some(epoch) = head.leader_epoch() {
+            self.epoch = Some(epoch);
+        }
+        Ok(Ok(()))
+    }
+
+    fn judge(
+        &self,
+        head: &EntryHead,
+        around: &Surroundings,
+        next: Option<&EntryHead>,
+    ) -> Result<(), CorruptKind> {
+        self.judge_offset(head, around, next)?;
+        match head.leader_epoch() {
+            Some(epoch) => self.judge_epoch(epoch, head.last_offset(), around, next),
+            None => Ok(()),
+        }
+    }
+
+    fn judge_offset(
+        &self,
+        head: &EntryHead,
+        around: &Surroundings,
+        next: Option<&EntryHead>,
+    ) -> Result<(), CorruptKind> {
+        let expected = self.expected;
+        let last = head.last_offset();
+        let found = head.base_offset().unwrap_or(last);
+        if found < expected {
+            return Err(CorruptKind::OffsetOrder { found, expected });
+        }
+        let jump = Err(CorruptKind::OffsetJump { found, expected });
+        if around.next_base.is_some_and(|limit| last >= limit) {
+            return jump;
+        }
+        // Where the entry would end without the gap.
+        let closed = expected.saturating_add(last.saturating_sub(found)).saturating_add(1);
+        match next {
+            Some(next) => {
+                let follows = next.base_offset().unwrap_or_else(|| next.last_offset());
+                if follows <= last && follows >= closed.min(expected) { jump } else { Ok(()) }
+            }
+            None if around.next_base.is_none() => match around.recorded_end {
+                Some(end) if found > expected && end == closed => jump,
+                _ => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    fn judge_epoch(
+        &self,
+        found: i32,
+        last_offset: i64,
+        around: &Surroundings,
+        next: Option<&EntryHead>,
+    ) -> Result<(), CorruptKind> {
+        let recorded = around.epoch_at(last_offset);
+        // Tools that write segments themselves leave −1.
+        if found == -1 || recorded == Some(found) {
+            return Ok(());
+        }
+        let wrong = |expected| Err(CorruptKind::LeaderEpoch { found, expected });
+        let before = self.epoch.unwrap_or(-1);
+        if found < before {
+            return wrong(before);
+        }
+        let after = next.and_then(EntryHead::leader_epoch).unwrap_or(-1);
+        if (before.max(0)..found).contains(&after) {
+            return wrong(after);
+        }
+        match recorded {
+            // A broker that adopts a log forgets the epochs above its own, so a neighbour of the
+            // same epoch outweighs the checkpoint, unless that knows when the epoch began.
+            Some(recorded) if after != found || around.begins_after(found, last_offset) => {
+                wrong(recorded)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Attributes, BatchHeader};
+
+    fn batch(base_offset: i64, count: i32, leader_epoch: i32) -> EntryHead {
+        EntryHead::Batch(BatchHeader {
+            base_offset,
+            batch_length: 100,
+            leader_epoch,
+            crc: 0,
+            attributes: Attributes(0),
+            last_offset_delta: count - 1,
+            base_timestamp: 0,
+            max_timestamp: 0,
+            producer_id: -1,
+            producer_epoch: -1,
+            base_sequence: -1,
+            records_count: count,
+        })
+    }
+
+    fn judge(entries: &[EntryHead], around: &Surroundings) -> Result<(), (usize, CorruptKind)> {
+        let mut continuity = Continuity::starting_at(0);
+        for (index, head) in entries.iter().enumerate() {
+            let next = entries.get(index + 1).copied();
+            continuity.accept(head, around, || Ok(next)).unwrap().map_err(|kind| (index, kind))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn every_bit_of_every_base_offset_of_a_contiguous_log_shows_when_it_flips() {
+        let around = Surroundings { recorded_end: Some(40), ..Surroundings::default() };
+        let good: Vec<_> = (0..4).map(|index| batch(index * 10, 10, 0)).collect();
+        assert_eq!(judge(&good, &around), Ok(()));
+        for victim in 0..4 {
+            for bit in 0..63 {
+                let mut entries = good.clone();
+                let base = (i64::try_from(victim).unwrap() * 10) ^ (1 << bit);
+                entries[victim] = batch(base, 10, 0);
+                assert!(judge(&entries, &around).is_err(), "batch {victim}, bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn gaps_of_a_compacted_log_are_no_damage() {
+        let entries = [batch(3, 2, 0), batch(10, 5, 0), batch(15, 1, 2), batch(90, 1, 2)];
+        let around = Surroundings { next_base: Some(100), ..Surroundings::default() };
+        assert_eq!(judge(&entries, &around), Ok(()));
+    }
+
+    #[test]
+    fn an_epoch_is_held_against_its_neighbours_and_the_checkpoint() {
+        let epochs = Arc::new(vec![(0, 0), (4, 20)]);
+        let around = Surroundings { epochs, ..Surroundings::default() };
+        let good = [batch(0, 10, 0), batch(10, 10, 0), batch(20, 10, 4), batch(30, 10, 4)];
+        assert_eq!(judge(&good, &around), Ok(()));
+        for victim in 0..4 {
+            for bit in 0..32 {
+                let mut entries = good;
+                let EntryHead::Batch(header) = &mut entries[victim] else { unreachable!() };
+                header.leader_epoch ^= 1 << bit;
+                assert!(judge(&entries, &around).is_err(), "batch {victim}, bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_that_another_broker_rewrote_does_not_condemn_agreeing_batches() {
+        let epochs = Arc::new(vec![(0, 0)]);
+        let around = Surroundings { epochs, ..Surroundings::default() };
+        assert_eq!(judge(&[batch(0, 10, 5), batch(10, 10, 5), batch(20, 10, 5)], &around), Ok(()));
+    }
+}

@@ -1,0 +1,455 @@
+//! Arrow arrays grown record by record.
+//!
+//! What a record has of its own (key, value, offset, timestamp, headers, sequence) is appended per
+//! record. What its batch or partition gives to all its records is kept as runs, and becomes an
+//! array only when a batch is finished; a run that fills the whole batch is a slice of a cached
+//! array, so topic and partition cost nothing per record.
+
+use std::sync::Arc;
+
+use arrow_array::builder::BooleanBufferBuilder;
+use arrow_array::types::{ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type};
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, ListArray, PrimitiveArray,
+    RecordBatch, RecordBatchOptions, StringArray, StructArray, TimestampMicrosecondArray,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::SchemaRef;
+use kafkaseg_core::record::{Codec, RecordView, TimestampType};
+use kafkaseg_core::{Error, Result};
+
+use crate::schema::{Column, header_fields, header_item, schema_of};
+
+/// What all records of a batch share.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct BatchFacts {
+    pub(crate) topic: Arc<str>,
+    pub(crate) partition: i32,
+    pub(crate) timestamp_type: TimestampType,
+    pub(crate) leader_epoch: i32,
+    pub(crate) producer_id: i64,
+    pub(crate) producer_epoch: i16,
+    pub(crate) base_sequence: i32,
+    pub(crate) base_offset: i64,
+    pub(crate) position: i64,
+    pub(crate) segment: i64,
+    pub(crate) codec: Codec,
+    pub(crate) magic: i8,
+    pub(crate) is_transactional: bool,
+    pub(crate) is_control: bool,
+}
+
+/// Bytes with i32 offsets and, from the first null on, a validity bitmap.
+#[derive(Default)]
+struct BytesColumn {
+    offsets: Vec<i32>,
+    data: Vec<u8>,
+    validity: Option<BooleanBufferBuilder>,
+}
+
+impl BytesColumn {
+    fn with_capacity(rows: usize, bytes: usize) -> Self {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        Self { offsets, data: Vec::with_capacity(bytes), validity: None }
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: Option<&[u8]>) {
+        if let Some(bytes) = bytes {
+            self.data.extend_from_slice(bytes);
+            if let Some(validity) = &mut self.validity {
+                validity.append(true);
+            }
+        } else {
+            self.push_null();
+        }
+        // The reader finishes a batch long before 2 GiB, see `Columns::is_full`.
+        self.offsets.push(i32::try_from(self.data.len()).unwrap_or(i32::MAX));
+    }
+
+    fn push_null(&mut self) {
+        let rows = self.offsets.len() - 1;
+        self.validity
+            .get_or_insert_with(|| {
+                let mut validity = BooleanBufferBuilder::new(rows + 1024);
+                validity.append_n(rows, true);
+                validity
+            })
+            .append(false);
+    }
+
+    fn take(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<NullBuffer>) {
+        let rows = self.offsets.len();
+        let bytes = self.data.len();
+        let next = Self::with_capacity(rows + rows / 8, bytes + bytes / 8);
+        let done = std::mem::replace(self, next);
+        let nulls = done.validity.map(|mut validity| NullBuffer::new(validity.finish()));
+        (OffsetBuffer::new(ScalarBuffer::from(done.offsets)), Buffer::from_vec(done.data), nulls)
+    }
+
+    fn finish_binary(&mut self) -> Result<BinaryArray> {
+        let (offsets, data, nulls) = self.take();
+        BinaryArray::try_new(offsets, data, nulls).map_err(arrow_error)
+    }
+
+    fn finish_text(&mut self) -> Result<StringArray> {
+        let (offsets, data, nulls) = self.take();
+        StringArray::try_new(offsets, data, nulls).map_err(arrow_error)
+    }
+
+    fn bytes(&self) -> usize {
+        self.data.len() + self.offsets.len() * 4
+    }
+}
+
+/// Header lists: one entry per record that has any.
+struct HeadersColumn {
+    offsets: Vec<i32>,
+    validity: BooleanBufferBuilder,
+    keys: BytesColumn,
+    values: BytesColumn,
+}
+
+impl HeadersColumn {
+    fn new() -> Self {
+        Self {
+            offsets: vec![0],
+            validity: BooleanBufferBuilder::new(1024),
+            keys: BytesColumn::with_capacity(0, 0),
+            values: BytesColumn::with_capacity(0, 0),
+        }
+    }
+
+    fn push(&mut self, record: &RecordView<'_>) {
+        for header in record.headers.iter() {
+            // Names that are not UTF-8 read as Kafka's own clients show them, with U+FFFD.
+            match std::str::from_utf8(header.key) {
+                Ok(_) => self.keys.push(Some(header.key)),
+                Err(_) => self.keys.push(Some(String::from_utf8_lossy(header.key).as_bytes())),
+            }
+            self.values.push(header.value);
+        }
+        self.validity.append(!record.headers.is_empty());
+        self.offsets.push(i32::try_from(self.keys.offsets.len() - 1).unwrap_or(i32::MAX));
+    }
+
+    fn finish(&mut self) -> Result<ListArray> {
+        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
+        let nulls = NullBuffer::new(self.validity.finish());
+        let keys: ArrayRef = Arc::new(self.keys.finish_text()?);
+        let values: ArrayRef = Arc::new(self.values.finish_binary()?);
+        let items =
+            StructArray::try_new(header_fields(), vec![keys, values], None).map_err(arrow_error)?;
+        ListArray::try_new(
+            Arc::new(header_item()),
+            OffsetBuffer::new(ScalarBuffer::from(offsets)),
+            Arc::new(items),
+            Some(nulls),
+        )
+        .map_err(arrow_error)
+    }
+
+    fn bytes(&self) -> usize {
+        self.keys.bytes() + self.values.bytes() + self.offsets.len() * 4
+    }
+}
+
+/// A column made of runs of equal values, with the array of the last constant batch kept.
+struct Runs<T> {
+    runs: Vec<(T, usize)>,
+    cached: Option<(T, ArrayRef)>,
+}
+
+impl<T: PartialEq + Clone> Runs<T> {
+    fn new() -> Self {
+        Self { runs: Vec::new(), cached: None }
+    }
+
+    fn push(&mut self, value: &T, rows: usize) {
+        match self.runs.last_mut() {
+            Some((last, count)) if last == value => *count += rows,
+            _ => self.runs.push((value.clone(), rows)),
+        }
+    }
+
+    fn finish(&mut self, rows: usize, build: impl Fn(&[(T, usize)]) -> ArrayRef) -> ArrayRef {
+        let runs = std::mem::take(&mut self.runs);
+        let [(value, _)] = runs.as_slice() else { return build(&runs) };
+        match &self.cached {
+            Some((kept, array)) if kept == value && array.len() >= rows => array.slice(0, rows),
+            _ => {
+                // A little longer than asked, so that the next batches fit the same array.
+                let array = build(&[(value.clone(), rows + rows / 4)]);
+                self.cached = Some((value.clone(), Arc::clone(&array)));
+                array.slice(0, rows)
+            }
+        }
+    }
+}
+
+fn primitive_runs<P: ArrowPrimitiveType>(runs: &[(P::Native, usize)]) -> ArrayRef {
+    let mut values = Vec::with_capacity(runs.iter().map(|(_, rows)| rows).sum());
+    for (value, rows) in runs {
+        values.resize(values.len() + rows, *value);
+    }
+    Arc::new(PrimitiveArray::<P>::new(ScalarBuffer::from(values), None))
+}
+
+fn text_runs<T: AsRef<str>>(runs: &[(T, usize)]) -> ArrayRef {
+    Arc::new(
+        runs.iter()
+            .flat_map(|(text, rows)| std::iter::repeat_n(Some(text.as_ref()), *rows))
+            .collect::<StringArray>(),
+    )
+}
+
+fn boolean_runs(runs: &[(bool, usize)]) -> ArrayRef {
+    let mut bits = BooleanBufferBuilder::new(0);
+    for (value, rows) in runs {
+        bits.append_n(*rows, *value);
+    }
+    let bits: BooleanBuffer = bits.finish();
+    Arc::new(BooleanArray::new(bits, None))
+}
+
+enum Builder {
+    Key,
+    Value,
+    Offset,
+    Timestamp,
+    Headers,
+    Sequence,
+    Topic(Runs<Arc<str>>),
+    Codec(Runs<&'static str>),
+    Int64(Runs<i64>, fn(&BatchFacts) -> i64),
+    Int32(Runs<i32>, fn(&BatchFacts) -> i32),
+    Int16(Runs<i16>, fn(&BatchFacts) -> i16),
+    Int8(Runs<i8>, fn(&BatchFacts) -> i8),
+    Boolean(Runs<bool>, fn(&BatchFacts) -> bool),
+}
+
+impl Builder {
+    fn of(column: Column) -> Self {
+        match column {
+            Column::Key => Self::Key,
+            Column::Value => Self::Value,
+            Column::Offset => Self::Offset,
+            Column::Timestamp => Self::Timestamp,
+            Column::Headers => Self::Headers,
+            Column::Sequence => Self::Sequence,
+            Column::Topic => Self::Topic(Runs::new()),
+            Column::Codec => Self::Codec(Runs::new()),
+            Column::Partition => Self::Int32(Runs::new(), |facts| facts.partition),
+            Column::TimestampType => Self::Int32(Runs::new(), |facts| facts.timestamp_type.id()),
+            Column::LeaderEpoch => Self::Int32(Runs::new(), |facts| facts.leader_epoch),
+            Column::ProducerId => Self::Int64(Runs::new(), |facts| facts.producer_id),
+            Column::BatchBaseOffset => Self::Int64(Runs::new(), |facts| facts.base_offset),
+            Column::BatchPosition => Self::Int64(Runs::new(), |facts| facts.position),
+            Column::Segment => Self::Int64(Runs::new(), |facts| facts.segment),
+            Column::ProducerEpoch => Self::Int16(Runs::new(), |facts| facts.producer_epoch),
+            Column::Magic => Self::Int8(Runs::new(), |facts| facts.magic),
+            Column::IsTransactional => Self::Boolean(Runs::new(), |facts| facts.is_transactional),
+            Column::IsControl => Self::Boolean(Runs::new(), |facts| facts.is_control),
+        }
+    }
+
+    fn end_batch(&mut self, facts: &BatchFacts, rows: usize) {
+        match self {
+            Self::Key
+            | Self::Value
+            | Self::Offset
+            | Self::Timestamp
+            | Self::Headers
+            | Self::Sequence => {}
+            Self::Topic(runs) => runs.push(&facts.topic, rows),
+            Self::Codec(runs) => runs.push(&facts.codec.name(), rows),
+            Self::Int64(runs, get) => runs.push(&get(facts), rows),
+            Self::Int32(runs, get) => runs.push(&get(facts), rows),
+            Self::Int16(runs, get) => runs.push(&get(facts), rows),
+            Self::Int8(runs, get) => runs.push(&get(facts), rows),
+            Self::Boolean(runs, get) => runs.push(&get(facts), rows),
+        }
+    }
+}
+
+/// The arrays of the batch being built.
+pub(crate) struct Columns {
+    schema: SchemaRef,
+    builders: Vec<Builder>,
+    keys: Option<BytesColumn>,
+    values: Option<BytesColumn>,
+    offsets: Option<Vec<i64>>,
+    timestamps: Option<Vec<i64>>,
+    headers: Option<HeadersColumn>,
+    sequences: Option<Vec<i32>>,
+    rows: usize,
+    rows_of_batch: usize,
+    batch_bytes: usize,
+    fixed_row_bytes: usize,
+}
+
+impl Columns {
+    pub(crate) fn new(columns: &[Column], batch_bytes: usize) -> Self {
+        let wants = |column| columns.contains(&column);
+        let bytes = |column| {
+            wants(column).then(|| BytesColumn::with_capacity(0, 0))
+        };
+        Self {
+            schema: schema_of(columns),
+            builders: columns.iter().map(|column| Builder::of(*column)).collect(),
+            keys: bytes(Column::Key),
+            values: bytes(Column::Value),
+            offsets: wants(Column::Offset).then(Vec::new),
+            timestamps: wants(Column::Timestamp).then(Vec::new),
+            headers: wants(Column::Headers).then(HeadersColumn::new),
+            sequences: wants(Column::Sequence).then(Vec::new),
+            rows: 0,
+            rows_of_batch: 0,
+            batch_bytes,
+            fixed_row_bytes: columns.len() * 6,
+        }
+    }
+
+    /// Whether anything beyond the batch header is wanted of a record.
+    pub(crate) fn needs_records(&self) -> bool {
+        self.keys.is_some()
+            || self.values.is_some()
+            || self.offsets.is_some()
+            || self.timestamps.is_some()
+            || self.headers.is_some()
+            || self.sequences.is_some()
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows == 0 && self.rows_of_batch == 0
+    }
+
+    /// Whether the batch has reached its size.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.room() == 0
+    }
+
+    /// Bytes the batch may still grow by.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        let rows = self.rows + self.rows_of_batch;
+        let mut used = rows * self.fixed_row_bytes;
+        used += self.keys.as_ref().map_or(0, |keys| keys.data.len());
+        used += self.values.as_ref().map_or(0, |values| values.data.len());
+        used += self.headers.as_ref().map_or(0, HeadersColumn::bytes);
+        self.batch_bytes.saturating_sub(used)
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, record: &RecordView<'_>, base: (i64, i32)) {
+        if let Some(keys) = &mut self.keys {
+            keys.push(record.key);
+        }
+        if let Some(values) = &mut self.values {
+            values.push(record.value);
+        }
+        if let Some(offsets) = &mut self.offsets {
+            offsets.push(record.offset);
+        }
+        if let Some(timestamps) = &mut self.timestamps {
+            // Timestamps beyond the year 294,246 do not fit microseconds; they read as the last
+            // instant that does.
+            timestamps.push(record.timestamp.saturating_mul(1000));
+        }
+        if let Some(headers) = &mut self.headers {
+            headers.push(record);
+        }
+        if let Some(sequences) = &mut self.sequences {
+            sequences.push(sequence(base, record.offset));
+        }
+        self.rows_of_batch += 1;
+    }
+
+    /// Closes the run of records pushed since the last call: they all came from this batch.
+    pub(crate) fn end_batch(&mut self, facts: &BatchFacts) {
+        let rows = std::mem::take(&mut self.rows_of_batch);
+        if rows == 0 {
+            return;
+        }
+        self.rows += rows;
+        for builder in &mut self.builders {
+            builder.end_batch(facts, rows);
+        }
+    }
+
+    /// Rows of a batch of which no column is record by record.
+    pub(crate) fn push_rows(&mut self, rows: usize) {
+        self.rows_of_batch += rows;
+    }
+
+    /// The finished batch; the builder starts anew.
+    pub(crate) fn finish(&mut self) -> Result<RecordBatch> {
+        let rows = std::mem::take(&mut self.rows);
+        let mut builders = std::mem::take(&mut self.builders);
+        let arrays =
+            builders.iter_mut().map(|builder| self.array(builder, rows)).collect::<Result<_>>();
+        self.builders = builders;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays?, &options)
+            .map_err(arrow_error)
+    }
+
+    fn array(&mut self, builder: &mut Builder, rows: usize) -> Result<ArrayRef> {
+        let missing = || Error::Invalid("a column without its builder".into());
+        Ok(match builder {
+            Builder::Key => {
+                Arc::new(self.keys.as_mut().ok_or_else(missing)?.finish_binary()?)
+            }
+            Builder::Value => {
+                Arc::new(self.values.as_mut().ok_or_else(missing)?.finish_binary()?)
+            }
+            Builder::Headers => Arc::new(self.headers.as_mut().ok_or_else(missing)?.finish()?),
+            Builder::Offset => {
+                let values = take(self.offsets.as_mut().ok_or_else(missing)?);
+                Arc::new(Int64Array::new(ScalarBuffer::from(values), None))
+            }
+            Builder::Timestamp => {
+                let values = take(self.timestamps.as_mut().ok_or_else(missing)?);
+                let array = TimestampMicrosecondArray::new(ScalarBuffer::from(values), None);
+                Arc::new(array.with_timezone("UTC"))
+            }
+            Builder::Sequence => {
+                let values = take(self.sequences.as_mut().ok_or_else(missing)?);
+                Arc::new(Int32Array::new(ScalarBuffer::from(values), None))
+            }
+            Builder::Topic(runs) => runs.finish(rows, text_runs),
+            Builder::Codec(runs) => runs.finish(rows, text_runs),
+            Builder::Int64(runs, _) => runs.finish(rows, primitive_runs::<Int64Type>),
+            Builder::Int32(runs, _) => runs.finish(rows, primitive_runs::<Int32Type>),
+            Builder::Int16(runs, _) => runs.finish(rows, primitive_runs::<Int16Type>),
+            Builder::Int8(runs, _) => runs.finish(rows, primitive_runs::<Int8Type>),
+            Builder::Boolean(runs, _) => runs.finish(rows, boolean_runs),
+        })
+    }
+}
+
+/// Takes a vector, leaving an empty one with room for as many values.
+fn take<T>(values: &mut Vec<T>) -> Vec<T> {
+    let capacity = values.len() + values.len() / 8;
+    std::mem::replace(values, Vec::with_capacity(capacity))
+}
+
+#[inline]
+fn sequence((base_offset, base_sequence): (i64, i32), offset: i64) -> i32 {
+    if base_sequence < 0 {
+        return -1;
+    }
+    // Sequences run from 0 to i32::MAX and start again at 0.
+    let sequence = i64::from(base_sequence).wrapping_add(offset.wrapping_sub(base_offset));
+    i32::try_from(sequence & i64::from(i32::MAX)).unwrap_or(-1)
+}
+
+fn arrow_error(error: arrow_schema::ArrowError) -> Error {
+    Error::Invalid(format!("arrow: {error}"))
+}
