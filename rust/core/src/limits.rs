@@ -12,6 +12,9 @@ pub const BATCH_HEADER_BYTES: usize = 61;
 /// Smallest value of an entry's size field: a version 0 message with null key and null value.
 pub const ENTRY_SIZE_MIN: i32 = 14;
 
+/// Smallest size field of a version 1 message: version 0's plus an 8-byte timestamp.
+pub const LEGACY_V1_SIZE_MIN: i32 = 22;
+
 /// A record cannot be shorter: length, attributes, timestamp delta, offset delta, two null lengths
 /// and a header count are one byte each.
 pub const RECORD_BYTES_MIN: usize = 7;

@@ -42,6 +42,10 @@ pub enum CorruptKind {
     Overflow,
     /// A wrapper message inside a wrapper message, an empty one, or one without a value.
     Wrapper(&'static str),
+    /// A control record whose key or value is not what its type prescribes.
+    Control(&'static str),
+    /// A message in the flexible encoding that breaks its rules.
+    Message(&'static str),
     /// The batch lies below the segment's base offset or the batch before it.
     OffsetOrder {
         /// The base offset found.
@@ -89,6 +93,8 @@ impl CorruptKind {
             Self::RecordTooLarge(_) => "record_too_large",
             Self::Overflow => "overflow",
             Self::Wrapper(_) => "wrapper",
+            Self::Control(_) => "control",
+            Self::Message(_) => "message",
             Self::OffsetOrder { .. } => "offset_order",
             Self::OffsetJump { .. } => "offset_jump",
             Self::LeaderEpoch { .. } => "leader_epoch",
@@ -118,6 +124,8 @@ impl fmt::Display for CorruptKind {
             Self::RecordTooLarge(bytes) => write!(f, "a record of {bytes} bytes is over the limit"),
             Self::Overflow => f.write_str("an offset or timestamp leaves the 64-bit range"),
             Self::Wrapper(why) => write!(f, "bad wrapper message: {why}"),
+            Self::Control(why) => write!(f, "bad control record: {why}"),
+            Self::Message(why) => write!(f, "bad message: {why}"),
             Self::OffsetOrder { found, expected } => {
                 write!(f, "base offset {found} where {expected} or more must stand")
             }
