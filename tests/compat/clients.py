@@ -24,7 +24,9 @@ QUIET = {"log_level": 0}
 
 def producer(broker: Broker, **config: object) -> Producer:
     settings = {name.replace("_", "."): value for name, value in config.items()}
-    return Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5, **QUIET, **settings})
+    return Producer(
+        {"bootstrap.servers": broker.bootstrap, "linger.ms": 5, "batch.num.messages": 20, **QUIET, **settings}
+    )
 
 
 def flush(client: Producer) -> None:
