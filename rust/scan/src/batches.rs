@@ -107,6 +107,7 @@ fn content_columns(rows: &[Row]) -> Vec<Named> {
         EntryHead::Batch(header) => Some(header.records_count),
         EntryHead::Message(_) => row.head.base_offset().map(|_| 1),
     };
+<<<<<<< HEAD
     vec![
         ("magic", column::<Int8Array, _>(rows, |row| Some(row.head.magic()))),
         ("codec", column::<StringArray, _>(rows, codec)),
@@ -154,4 +155,115 @@ where
     A: Array + FromIterator<Option<T>> + 'static,
 {
     Arc::new(rows.iter().map(get).collect::<A>())
+=======
+    let codec = |row: &Row| row.head.attributes().codec().unwrap_or(Codec::None).name();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        (
+            "topic",
+            Arc::new(
+                rows.iter().map(|row| snapshot(row).map(|s| &*s.topic)).collect::<StringArray>(),
+            ),
+        ),
+        (
+            "partition",
+            Arc::new(
+                rows.iter().map(|row| snapshot(row).map(|s| s.partition)).collect::<Int32Array>(),
+            ),
+        ),
+        ("segment", Arc::new(rows.iter().map(|row| Some(row.segment)).collect::<Int64Array>())),
+        (
+            "position",
+            Arc::new(rows.iter().map(|row| Some(signed(row.position))).collect::<Int64Array>()),
+        ),
+        (
+            "bytes",
+            Arc::new(
+                rows.iter()
+                    .map(|row| i32::try_from(row.head.total_bytes()).ok())
+                    .collect::<Int32Array>(),
+            ),
+        ),
+        ("magic", Arc::new(rows.iter().map(|row| Some(row.head.magic())).collect::<Int8Array>())),
+        ("codec", Arc::new(rows.iter().map(|row| Some(codec(row))).collect::<StringArray>())),
+        (
+            "base_offset",
+            Arc::new(rows.iter().map(|row| row.head.base_offset()).collect::<Int64Array>()),
+        ),
+        (
+            "last_offset",
+            Arc::new(rows.iter().map(|row| Some(row.head.last_offset())).collect::<Int64Array>()),
+        ),
+        ("records", Arc::new(rows.iter().map(count).collect::<Int32Array>())),
+        (
+            "leader_epoch",
+            Arc::new(rows.iter().map(|row| row.head.leader_epoch()).collect::<Int32Array>()),
+        ),
+        (
+            "timestampType",
+            Arc::new(
+                rows.iter().map(|row| Some(row.head.timestamp_type().id())).collect::<Int32Array>(),
+            ),
+        ),
+        ("base_timestamp", Arc::new(Int64Array::from(of_batch(|header| header.base_timestamp)))),
+        (
+            "max_timestamp",
+            Arc::new(rows.iter().map(|row| Some(row.head.max_timestamp())).collect::<Int64Array>()),
+        ),
+        ("producer_id", Arc::new(Int64Array::from(of_batch(|header| header.producer_id)))),
+        (
+            "producer_epoch",
+            Arc::new(
+                of_batch(|header| i64::from(header.producer_epoch))
+                    .into_iter()
+                    .map(|value| value.and_then(|value| i16::try_from(value).ok()))
+                    .collect::<Int16Array>(),
+            ),
+        ),
+        ("base_sequence", Arc::new(narrow(of_batch(|header| i64::from(header.base_sequence))))),
+        (
+            "is_transactional",
+            Arc::new(
+                rows.iter()
+                    .map(|row| {
+                        Some(row.head.magic() == 2 && row.head.attributes().is_transactional())
+                    })
+                    .collect::<BooleanArray>(),
+            ),
+        ),
+        (
+            "is_control",
+            Arc::new(
+                rows.iter()
+                    .map(|row| Some(row.head.magic() == 2 && row.head.attributes().is_control()))
+                    .collect::<BooleanArray>(),
+            ),
+        ),
+        (
+            "delete_horizon",
+            Arc::new(
+                rows.iter()
+                    .map(|row| match &row.head {
+                        EntryHead::Batch(header) => header.delete_horizon(),
+                        EntryHead::Message(_) => None,
+                    })
+                    .collect::<Int64Array>(),
+            ),
+        ),
+        (
+            "crc",
+            Arc::new(
+                rows.iter()
+                    .map(|row| match &row.head {
+                        EntryHead::Batch(header) => Some(header.crc),
+                        EntryHead::Message(_) => None,
+                    })
+                    .collect::<UInt32Array>(),
+            ),
+        ),
+    ];
+    RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, array)| (name, array, true)),
+    )
+    .map_err(|error| Error::Invalid(format!("arrow: {error}")))
+>>>>>>> records
 }
