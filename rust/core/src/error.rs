@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::record::CorruptKind;
 
 /// The result of everything in this crate that touches a file.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]

@@ -5,6 +5,7 @@
 
 mod bytes;
 pub mod checkpoint;
+pub mod codec;
 pub mod error;
 pub mod fs;
 #[doc(hidden)]

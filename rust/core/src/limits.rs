@@ -29,6 +29,10 @@ pub const SEGMENT_BYTES_MAX: u64 = 2_147_483_647;
 /// streamed through a buffer of this size, so memory does not depend on the compression ratio.
 pub const INFLATE_WINDOW_BYTES: usize = 8 << 20;
 
+/// Largest inflated set of old-format messages: those sets are read whole, because their offsets
+/// count back from the last message.
+pub const LEGACY_SET_BYTES_MAX: usize = 256 << 20;
+
 /// Largest single record accepted while reading a directory. Kafka's own bound on a record is the
 /// i32 length field; an Arrow binary column holds less than 2 GiB, hence half of that.
 pub const RECORD_BYTES_MAX: usize = 1 << 30;

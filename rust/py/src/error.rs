@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use kafkaseg_core::{CorruptKind, Error};
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
 /// Turns an engine error into the Python exception that its caller can act on.
 pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
@@ -81,11 +82,10 @@ fn build(py: Python<'_>, error: Error) -> PyResult<PyErr> {
 fn raise<'py>(
     py: Python<'py>,
     class: &str,
-    args: impl IntoPyObject<'py, Target = PyTuple>,
+    args: impl PyCallArgs<'py>,
     attributes: &[(&str, String)],
 ) -> PyResult<PyErr> {
     let class = py.import("kafkaseg.errors")?.getattr(class)?;
-    let args = args.into_pyobject(py).map_err(Into::into)?;
     let value = class.call(args, None::<&Bound<'_, PyDict>>)?;
     for (name, attribute) in attributes {
         value.setattr(*name, attribute)?;

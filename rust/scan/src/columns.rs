@@ -79,6 +79,15 @@ impl BytesColumn {
             .append(false);
     }
 
+    fn truncate(&mut self, rows: usize) {
+        self.offsets.truncate(rows + 1);
+        let bytes = self.offsets.last().map_or(0, |end| usize::try_from(*end).unwrap_or(0));
+        self.data.truncate(bytes);
+        if let Some(validity) = &mut self.validity {
+            validity.truncate(rows);
+        }
+    }
+
     fn take(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<NullBuffer>) {
         let rows = self.offsets.len();
         let bytes = self.data.len();
@@ -132,6 +141,14 @@ impl HeadersColumn {
         }
         self.validity.append(!record.headers.is_empty());
         self.offsets.push(i32::try_from(self.keys.offsets.len() - 1).unwrap_or(i32::MAX));
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.offsets.truncate(rows + 1);
+        self.validity.truncate(rows);
+        let headers = self.offsets.last().map_or(0, |end| usize::try_from(*end).unwrap_or(0));
+        self.keys.truncate(headers);
+        self.values.truncate(headers);
     }
 
     fn finish(&mut self) -> Result<ListArray> {
@@ -381,6 +398,24 @@ impl Columns {
         }
     }
 
+    /// Takes back the records pushed since the last [`Self::end_batch`].
+    pub(crate) fn rollback(&mut self) {
+        self.rows_of_batch = 0;
+        let rows = self.rows;
+        for bytes in [&mut self.keys, &mut self.values].into_iter().flatten() {
+            bytes.truncate(rows);
+        }
+        for values in [&mut self.offsets, &mut self.timestamps].into_iter().flatten() {
+            values.truncate(rows);
+        }
+        if let Some(sequences) = &mut self.sequences {
+            sequences.truncate(rows);
+        }
+        if let Some(headers) = &mut self.headers {
+            headers.truncate(rows);
+        }
+    }
+
     /// Rows of a batch of which no column is record by record.
     pub(crate) fn push_rows(&mut self, rows: usize) {
         self.rows_of_batch += rows;
@@ -444,6 +479,7 @@ fn sequence((base_offset, base_sequence): (i64, i32), offset: i64) -> i32 {
     i32::try_from(sequence & i64::from(i32::MAX)).unwrap_or(-1)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 fn arrow_error(error: arrow_schema::ArrowError) -> Error {
     Error::Invalid(format!("arrow: {error}"))
 }

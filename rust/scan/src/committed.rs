@@ -18,10 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::{OnCorrupt, OnMissing, ScanOptions};
 use crate::pulse::{ENTRIES_BETWEEN, Pulse};
+use crate::reader::HEAD_READ_BYTES;
 use crate::snapshot::{FileOf, Partition};
-
-/// Bytes read at a time by a walk that looks at batch headers only.
-const HEAD_READ_BYTES: usize = 8 << 10;
 
 /// The offsets of one producer that an ABORT marker took back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -116,7 +114,8 @@ impl State {
         self.open = snapshot
             .entries
             .iter()
-            .filter_map(|entry| Some((entry.producer_id, entry.current_txn_first_offset?)))
+            .filter(|entry| entry.txn_first_offset >= 0)
+            .map(|entry| (entry.producer_id, entry.txn_first_offset))
             .collect();
         Ok(true)
     }
@@ -146,7 +145,7 @@ impl State {
         let window = Window::new(file, 0, segment.bytes, read_bytes);
         let mut walker = Walker::new(window, partition.span(index), depth);
         for entries in 0_u32.. {
-            if entries % ENTRIES_BETWEEN == 0 {
+            if entries.is_multiple_of(ENTRIES_BETWEEN) {
                 pulse()?;
             }
             match walker.step()? {

@@ -3,11 +3,10 @@
 //! A path is a `log.dirs` entry, a partition directory or one `.log` file. What a directory is
 //! shows by its content, since a `log.dirs` entry may well be called `kafka-1`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kafkaseg_core::checkpoint::{leader_epoch, offsets};
+use kafkaseg_core::checkpoint::{LeaderEpochs, OffsetCheckpoint};
 use kafkaseg_core::fs::{Dir, Entry, EntryKind, Fs};
 use kafkaseg_core::names::{DirState, FileKind, FileState, PartitionDir, SegmentFile};
 use kafkaseg_core::{Error, Result};
@@ -121,13 +120,13 @@ impl Discovery {
             }
             EntryKind::File | EntryKind::Special => return Ok(false),
         }
-        let passed = match parsed.state {
+        let why = match parsed.state {
             DirState::Live => None,
             DirState::Delete(_) => Some("waits for deletion"),
             DirState::Future(_) => Some("is a replica on the move"),
             DirState::Stray(_) => Some("is a stray replica"),
         };
-        if let Some(why) = passed {
+        if let Some(why) = why {
             self.passed.push((path, why));
             return Ok(true);
         }
@@ -135,8 +134,8 @@ impl Discovery {
             root: root.to_owned(),
             directory: Some(entry.name),
             file: None,
-            facts: facts.of(parsed.topic.as_ref(), parsed.partition),
-            topic: Arc::from(parsed.topic.as_ref()),
+            facts: facts.of(parsed.topic.as_str(), parsed.partition),
+            topic: Arc::from(parsed.topic.as_str()),
             partition: parsed.partition,
         });
         Ok(true)
@@ -212,7 +211,7 @@ pub(crate) fn is_default_topic(topic: &str) -> bool {
 fn identity(path: &Path) -> (String, i32) {
     let name = name_of(path).unwrap_or_default();
     match PartitionDir::parse(&name) {
-        Some(parsed) => (parsed.topic.as_ref().to_owned(), parsed.partition),
+        Some(parsed) => (parsed.topic.as_str().to_owned(), parsed.partition),
         None => (name, -1),
     }
 }
@@ -233,8 +232,8 @@ fn is_segment_log(entry: &Entry) -> bool {
 
 /// The checkpoint files at the root of a log directory.
 struct LogDirFacts {
-    log_start: BTreeMap<(String, i32), i64>,
-    recovery_point: BTreeMap<(String, i32), i64>,
+    log_start: OffsetCheckpoint,
+    recovery_point: OffsetCheckpoint,
     is_clean: bool,
     any: bool,
 }
@@ -254,22 +253,22 @@ impl LogDirFacts {
     }
 
     fn of(&self, topic: &str, partition: i32) -> RootFacts {
-        let key = (topic.to_owned(), partition);
         RootFacts {
-            log_start: self.log_start.get(&key).copied(),
-            recovery_point: self.recovery_point.get(&key).copied(),
+            log_start: self.log_start.get(topic, partition),
+            recovery_point: self.recovery_point.get(topic, partition),
             is_clean: self.is_clean,
         }
     }
 }
 
 /// A checkpoint that cannot be read counts as empty, as it does for a broker that starts.
-fn offsets_of(bytes: Option<Vec<u8>>) -> BTreeMap<(String, i32), i64> {
-    bytes.and_then(|bytes| offsets::decode(&bytes).ok()).unwrap_or_default()
+fn offsets_of(bytes: Option<Vec<u8>>) -> OffsetCheckpoint {
+    bytes.and_then(|bytes| OffsetCheckpoint::decode(&bytes).ok()).unwrap_or_default()
 }
 
 /// The leader epochs of a partition, empty when the file is missing or unreadable.
 pub(crate) fn epochs_of<D: Dir>(partition: &D) -> Result<Arc<Vec<(i32, i64)>>> {
     let bytes = partition.read_small("leader-epoch-checkpoint")?;
-    Ok(Arc::new(bytes.and_then(|bytes| leader_epoch::decode(&bytes).ok()).unwrap_or_default()))
+    let epochs = bytes.and_then(|bytes| LeaderEpochs::decode(&bytes).ok()).unwrap_or_default();
+    Ok(Arc::new(epochs.entries().iter().map(|entry| (entry.epoch, entry.start_offset)).collect()))
 }

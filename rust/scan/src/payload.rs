@@ -5,14 +5,22 @@
 //! well it compressed.
 
 use kafkaseg_core::CorruptKind;
-use kafkaseg_core::codec::{Decoder, InflateError};
-use kafkaseg_core::limits::INFLATE_WINDOW_BYTES;
+use kafkaseg_core::codec::{Decoder, InflateError, Inflation};
+use kafkaseg_core::limits::{
+    BATCH_HEADER_BYTES, INFLATE_WINDOW_BYTES, LEGACY_SET_BYTES_MAX, RECORD_BYTES_MAX,
+};
+use kafkaseg_core::record::varint::read_varint;
 use kafkaseg_core::record::{BatchHeader, Codec, LegacyView, Records};
 
 use crate::columns::Columns;
-use crate::reader::{Wanted, empty_records};
+use crate::reader::Wanted;
+
+/// What an Arrow batch may exceed its size by before records are looked at one by one: most Kafka
+/// batches are smaller, and their records need no check each.
+const OVERSHOOT_BYTES: usize = 1 << 20;
 
 /// How far a call got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pumped {
     /// The Arrow batch is full; more records may follow.
     Full,
@@ -21,15 +29,26 @@ pub(crate) enum Pumped {
 }
 
 enum Source {
+    /// In the window.
     Plain,
+    /// Whole, in the decoder.
     Inflated,
+    /// Piece by piece.
+    Streamed(Box<Streamed>),
+}
+
+struct Streamed {
+    inflation: Inflation,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    is_at_end: bool,
 }
 
 /// The open batch.
 #[derive(Default)]
 pub(crate) struct V2Payload {
     decoder: Decoder,
-    inflated: Vec<u8>,
     open: Option<Open>,
 }
 
@@ -37,6 +56,172 @@ struct Open {
     source: Source,
     /// Bytes of the payload already taken.
     cursor: usize,
+    /// Where the records stand, without their bytes.
     records: Records<'static>,
     wanted: Option<Wanted>,
+}
+
+impl V2Payload {
+    /// Opens a batch whose payload is stored as `stored`; `wanted` picks records, if not all are.
+    pub(crate) fn open(
+        &mut self,
+        header: &BatchHeader,
+        stored: &[u8],
+        wanted: Option<Wanted>,
+    ) -> Result<(), CorruptKind> {
+        self.open = None;
+        let codec = header.attributes.codec()?;
+        let source = if codec == Codec::None || stored.is_empty() {
+            Source::Plain
+        } else {
+            match self.decoder.inflate(codec, stored, INFLATE_WINDOW_BYTES) {
+                Ok(_) => Source::Inflated,
+                Err(InflateError::OverBudget) => Source::Streamed(Box::new(Streamed {
+                    inflation: Inflation::start(codec, stored)?,
+                    buffer: Vec::new(),
+                    start: 0,
+                    end: 0,
+                    is_at_end: false,
+                })),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        self.open = Some(Open { source, cursor: 0, records: Records::new(header, &[]), wanted });
+        Ok(())
+    }
+
+    /// Pushes records until the batch or `columns` is done. `stored` is the same as at `open`.
+    pub(crate) fn pump(
+        &mut self,
+        stored: &[u8],
+        columns: &mut Columns,
+        base: (i64, i32),
+    ) -> Result<Pumped, CorruptKind> {
+        let Some(open) = &mut self.open else { return Ok(Pumped::Done) };
+        let payload = match &mut open.source {
+            Source::Plain => stored,
+            Source::Inflated => self.decoder.inflated(),
+            Source::Streamed(streamed) => {
+                return streamed.pump(stored, &mut open.records, open.wanted, columns, base);
+            }
+        };
+        let mut records = open.records.resume(payload.get(open.cursor..).unwrap_or_default());
+        let pumped = drain(&mut records, open.wanted, columns, base)?;
+        open.cursor = payload.len() - records.rest().len();
+        open.records = records.resume(&[]);
+        Ok(pumped)
+    }
+}
+
+/// Pushes whole records of contiguous bytes.
+#[inline]
+fn drain(
+    records: &mut Records<'_>,
+    wanted: Option<Wanted>,
+    columns: &mut Columns,
+    base: (i64, i32),
+) -> Result<Pumped, CorruptKind> {
+    let fits = records.rest().len() <= columns.room().saturating_add(OVERSHOOT_BYTES);
+    if fits && wanted.is_none() {
+        while let Some(record) = records.next_record()? {
+            columns.push(&record, base);
+        }
+        return Ok(Pumped::Done);
+    }
+    while let Some(record) = records.next_record()? {
+        if wanted.is_none_or(|wanted| wanted.takes(&record)) {
+            columns.push(&record, base);
+            if columns.is_full() {
+                return Ok(Pumped::Full);
+            }
+        }
+    }
+    Ok(Pumped::Done)
+}
+
+impl Streamed {
+    fn pump(
+        &mut self,
+        stored: &[u8],
+        records: &mut Records<'static>,
+        wanted: Option<Wanted>,
+        columns: &mut Columns,
+        base: (i64, i32),
+    ) -> Result<Pumped, CorruptKind> {
+        while records.left() > 0 {
+            self.make_available(stored)?;
+            let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
+            let mut here = records.resume(bytes);
+            let record = here.next_record()?;
+            self.start = self.end - here.rest().len();
+            if let Some(record) = record.filter(|record| wanted.is_none_or(|w| w.takes(record))) {
+                columns.push(&record, base);
+            }
+            *records = here.resume(&[]);
+            if columns.is_full() {
+                return Ok(Pumped::Full);
+            }
+        }
+        self.refill(stored, 1)?;
+        if self.start < self.end { Err(CorruptKind::TrailingBytes) } else { Ok(Pumped::Done) }
+    }
+
+    /// Makes the next record whole in the buffer, or all that is left of the stream.
+    fn make_available(&mut self, stored: &[u8]) -> Result<(), CorruptKind> {
+        // The longest length prefix is five bytes.
+        self.refill(stored, 5)?;
+        let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let (length, taken) = read_varint(bytes)?;
+        let length =
+            usize::try_from(length).map_err(|_| CorruptKind::RecordLength(i64::from(length)))?;
+        if length > RECORD_BYTES_MAX {
+            return Err(CorruptKind::RecordTooLarge(u64::try_from(length).unwrap_or(u64::MAX)));
+        }
+        self.refill(stored, length.saturating_add(taken))
+    }
+
+    /// Inflates until `bytes` bytes are held or the stream ends.
+    fn refill(&mut self, stored: &[u8], bytes: usize) -> Result<(), CorruptKind> {
+        if self.end - self.start >= bytes || self.is_at_end {
+            return Ok(());
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        while self.end < bytes && !self.is_at_end {
+            if self.end == self.buffer.len() {
+                // Grown as the stream gives bytes, not as a length field asks for them.
+                let grown = (self.buffer.len() * 2).max(OVERSHOOT_BYTES);
+                self.buffer.resize(grown, 0);
+            }
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            let read = self.inflation.read(stored, room)?;
+            self.end += read;
+            self.is_at_end = read == 0;
+        }
+        Ok(())
+    }
+}
+
+/// The whole payload of a batch, for a look into single batches.
+pub(crate) fn inflate_whole<'a>(
+    payload: &'a mut V2Payload,
+    header: &BatchHeader,
+    bytes: &'a [u8],
+) -> Result<&'a [u8], CorruptKind> {
+    let stored = bytes.get(BATCH_HEADER_BYTES..).unwrap_or_default();
+    match header.attributes.codec()? {
+        Codec::None => Ok(stored),
+        _ if stored.is_empty() => Ok(stored),
+        codec => Ok(payload.decoder.inflate(codec, stored, LEGACY_SET_BYTES_MAX)?),
+    }
+}
+
+/// The inflated set of an old-format wrapper.
+pub(crate) fn inflate_legacy<'a>(
+    payload: &'a mut V2Payload,
+    view: &LegacyView<'_>,
+) -> Result<&'a [u8], CorruptKind> {
+    let stored = view.compressed()?;
+    Ok(payload.decoder.inflate_legacy(view.codec(), view.magic(), stored, LEGACY_SET_BYTES_MAX)?)
 }

@@ -93,6 +93,16 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The plan as bytes, for another process of the same release.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        postcard::to_allocvec(self).map_err(|error| Error::Invalid(format!("plan: {error}")))
+    }
+
+    /// A plan from its bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        postcard::from_bytes(bytes).map_err(|error| Error::Invalid(format!("plan: {error}")))
+    }
+
     /// Bytes of segment files that the plan covers.
     pub fn bytes(&self) -> u64 {
         self.chunks.iter().map(Chunk::bytes).sum()
@@ -213,7 +223,7 @@ impl Plan {
                 }
             }
             if from > segment.base_offset {
-                Cutter::default().seek(fs, &plan.snapshot, &mut chunk, from)?;
+                Cutter::seek(fs, &plan.snapshot, &mut chunk, from)?;
             }
             chunks.push(chunk);
         }

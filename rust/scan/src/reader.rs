@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use kafkaseg_core::fs::{File, Fs};
 use kafkaseg_core::limits::BATCH_HEADER_BYTES;
-use kafkaseg_core::record::{BatchHeader, Codec, LegacyRecords, LegacyView, RecordView, Records};
+use kafkaseg_core::record::{BatchHeader, Codec, LegacyRecords, LegacyView, RecordView};
 use kafkaseg_core::segment::{Depth, EntryHead, Step, Walker, Window};
 use kafkaseg_core::{CorruptKind, Error, Result};
 
@@ -24,6 +24,9 @@ use crate::snapshot::FileOf;
 /// columns are built.
 const READ_BYTES: usize = 256 << 10;
 
+/// The same when only heads are looked at.
+pub(crate) const HEAD_READ_BYTES: usize = 8 << 10;
+
 /// Which records of a chunk are wanted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
@@ -36,8 +39,10 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     /// Whether all records of a batch are wanted, so that none needs a look.
-    fn takes_all(&self, header: &BatchHeader) -> bool {
-        !self.by_time && header.base_offset >= self.start && header.last_offset() < self.end
+    fn takes_all(&self, head: &EntryHead) -> bool {
+        !self.by_time
+            && head.base_offset().is_some_and(|base| base >= self.start)
+            && head.last_offset() < self.end
     }
 
     #[inline]
@@ -64,6 +69,7 @@ struct Current<S: Fs> {
 pub struct Reader<S: Fs> {
     fs: S,
     plan: Arc<Plan>,
+    depth: Depth,
     next_chunk: usize,
     end_chunk: usize,
     current: Option<Current<S>>,
@@ -85,6 +91,7 @@ impl<S: Fs> Reader<S> {
         let end_chunk = plan.chunks.len();
         Self {
             fs,
+            depth: if plan.options.verify { Depth::Checked } else { Depth::Bodies },
             next_chunk: 0,
             end_chunk,
             current: None,
@@ -98,6 +105,18 @@ impl<S: Fs> Reader<S> {
             entries: 0,
             plan,
         }
+    }
+
+    /// Number of records the plan gives, from the batch headers wherever they tell it.
+    pub fn count(fs: S, plan: Arc<Plan>, pulse: &mut Pulse<'_>) -> Result<(u64, Report)> {
+        let mut reader = Self::new(fs, plan);
+        reader.columns = Columns::new(&[], usize::MAX);
+        // A scan that passes damage counts what it would give, which takes the checksums.
+        if reader.plan.options.on_corrupt == OnCorrupt::Error || !reader.plan.options.verify {
+            reader.depth = Depth::Heads;
+        }
+        while reader.next_batch(pulse)?.is_some() {}
+        Ok((reader.report.records, reader.report))
     }
 
     /// The schema of the batches.
@@ -178,6 +197,9 @@ impl<S: Fs> Reader<S> {
         };
         let window = match self.spare.take() {
             Some(window) => window.reopen(file, chunk.start, chunk.end),
+            None if self.depth == Depth::Heads => {
+                Window::new(file, chunk.start, chunk.end, HEAD_READ_BYTES)
+            }
             None => Window::new(file, chunk.start, chunk.end, READ_BYTES),
         };
         let mut span = snapshot.span(chunk.segment);
@@ -186,12 +208,11 @@ impl<S: Fs> Reader<S> {
             span.is_last = false;
             span.around.next_base = Some(below);
         }
-        let depth = if plan.options.verify { Depth::Checked } else { Depth::Bodies };
         let options = &plan.options;
         let stable = committed.as_ref().map_or(i64::MAX, |view| view.last_stable);
         self.current = Some(Current {
             chunk,
-            walker: Walker::new(window, span, depth),
+            walker: Walker::new(window, span, self.depth),
             wanted: Wanted {
                 start: partition.start,
                 end: partition.end.min(stable),
@@ -231,7 +252,7 @@ impl<S: Fs> Reader<S> {
     /// Takes the next entry of the current chunk.
     fn step(&mut self, pulse: &mut Pulse<'_>) -> Result<()> {
         self.entries = self.entries.wrapping_add(1);
-        if self.entries % ENTRIES_BETWEEN == 0 {
+        if self.entries.is_multiple_of(ENTRIES_BETWEEN) {
             pulse()?;
         }
         let Some(current) = &mut self.current else { return Ok(()) };
@@ -290,47 +311,74 @@ impl<S: Fs> Reader<S> {
         if too_early || is_hidden {
             return Ok(());
         }
-        let outcome = match head {
-            EntryHead::Batch(header) => self.open_batch(header),
-            EntryHead::Message(_) => self.take_legacy(),
-        };
-        match outcome {
+        let takes_all = wanted.takes_all(head);
+        match self.open_entry(head, takes_all)? {
             Ok(()) => Ok(()),
             Err(kind) => self.reject(kind),
         }
     }
 
-    /// Opens a version 2 batch; [`Self::pump`] takes its records.
-    fn open_batch(&mut self, header: &BatchHeader) -> Result<(), CorruptKind> {
-        let Some(current) = &self.current else { return Ok(()) };
-        let attributes = header.attributes;
-        let codec = attributes.codec()?;
-        let facts = BatchFacts {
+    fn open_entry(&mut self, head: &EntryHead, takes_all: bool) -> Result<Result<(), CorruptKind>> {
+        let Some(current) = &mut self.current else { return Ok(Ok(())) };
+        let counted = match head {
+            EntryHead::Batch(header) => header.records_count,
+            EntryHead::Message(_) => 1,
+        };
+        let needs_body = !takes_all || self.columns.needs_records();
+        if needs_body {
+            current.walker.load()?;
+        }
+        Ok(match head {
+            EntryHead::Batch(header) if needs_body => self.open_batch(header, takes_all),
+            EntryHead::Message(_) if needs_body => self.take_legacy(head),
+            _ => {
+                self.columns.push_rows(usize::try_from(counted).unwrap_or(0));
+                if let Some(facts) = self.facts_of(head) {
+                    self.columns.end_batch(&facts);
+                }
+                Ok(())
+            }
+        })
+    }
+
+    fn facts_of(&self, head: &EntryHead) -> Option<BatchFacts> {
+        let current = self.current.as_ref()?;
+        let attributes = head.attributes();
+        let mut facts = BatchFacts {
             topic: Arc::clone(&current.topic),
             partition: current.number,
-            timestamp_type: attributes.timestamp_type(),
-            leader_epoch: header.leader_epoch,
-            producer_id: header.producer_id,
-            producer_epoch: header.producer_epoch,
-            base_sequence: header.base_sequence,
-            base_offset: header.base_offset,
+            timestamp_type: head.timestamp_type(),
+            leader_epoch: -1,
+            producer_id: -1,
+            producer_epoch: -1,
+            base_sequence: -1,
+            base_offset: head.base_offset().unwrap_or_else(|| head.last_offset()),
             position: i64::try_from(current.walker.position()).unwrap_or(i64::MAX),
             segment: current.segment_base,
-            codec,
-            magic: 2,
-            is_transactional: attributes.is_transactional(),
-            is_control: attributes.is_control(),
+            codec: attributes.codec().unwrap_or(Codec::None),
+            magic: head.magic(),
+            is_transactional: false,
+            is_control: false,
         };
-        let takes_all = current.wanted.takes_all(header);
-        if takes_all && !self.columns.needs_records() {
-            self.columns.push_rows(usize::try_from(header.records_count).unwrap_or(0));
-            self.columns.end_batch(&facts);
-            return Ok(());
+        if let EntryHead::Batch(header) = head {
+            facts.leader_epoch = header.leader_epoch;
+            facts.producer_id = header.producer_id;
+            facts.producer_epoch = header.producer_epoch;
+            facts.base_sequence = header.base_sequence;
+            facts.is_transactional = attributes.is_transactional();
+            facts.is_control = attributes.is_control();
         }
+        Some(facts)
+    }
+
+    /// Opens a version 2 batch; [`Self::pump`] takes its records.
+    fn open_batch(&mut self, header: &BatchHeader, takes_all: bool) -> Result<(), CorruptKind> {
+        let facts = self.facts_of(&EntryHead::Batch(*header));
+        let Some(current) = &self.current else { return Ok(()) };
         let stored = current.walker.bytes().get(BATCH_HEADER_BYTES..).unwrap_or_default();
         let wanted = (!takes_all).then_some(current.wanted);
-        self.payload.open(header, codec, stored, wanted)?;
-        self.facts = Some(facts);
+        self.payload.open(header, stored, wanted)?;
+        self.facts = facts;
         Ok(())
     }
 
@@ -360,7 +408,8 @@ impl<S: Fs> Reader<S> {
     }
 
     /// Takes the records of a version 0 or 1 entry, all at once.
-    fn take_legacy(&mut self) -> Result<(), CorruptKind> {
+    fn take_legacy(&mut self, head: &EntryHead) -> Result<(), CorruptKind> {
+        let Some(mut facts) = self.facts_of(head) else { return Ok(()) };
         let Some(current) = &self.current else { return Ok(()) };
         let view = LegacyView::parse(current.walker.bytes())?;
         let mut records = if view.codec() == Codec::None {
@@ -369,22 +418,7 @@ impl<S: Fs> Reader<S> {
             let inflated = inflate_legacy(&mut self.payload, &view)?;
             LegacyRecords::wrapped(&view, inflated, self.plan.options.verify)?
         };
-        let facts = BatchFacts {
-            topic: Arc::clone(&current.topic),
-            partition: current.number,
-            timestamp_type: view.timestamp_type(),
-            leader_epoch: -1,
-            producer_id: -1,
-            producer_epoch: -1,
-            base_sequence: -1,
-            base_offset: records.first_offset(),
-            position: i64::try_from(current.walker.position()).unwrap_or(i64::MAX),
-            segment: current.segment_base,
-            codec: view.codec(),
-            magic: i8::try_from(view.magic()).unwrap_or(-1),
-            is_transactional: false,
-            is_control: false,
-        };
+        facts.base_offset = records.first_offset();
         while let Some(record) = records.next_record()? {
             if current.wanted.takes(&record) {
                 self.columns.push(&record, (0, -1));
@@ -419,9 +453,4 @@ impl<S: Fs> Reader<S> {
         }
         Ok(())
     }
-}
-
-/// Records of a batch with nothing taken yet, holding no bytes: the state between two calls.
-pub(crate) fn empty_records(header: &BatchHeader) -> Records<'static> {
-    Records::new(header, &[])
 }

@@ -134,7 +134,7 @@ impl<F: File> Walker<F> {
     }
 
     #[inline]
-    fn next_entry(&mut self) -> Result<std::result::Result<EntryHead, CorruptKind>> {
+    fn next_entry(&mut self) -> Result<Result<EntryHead, CorruptKind>> {
         let left = self.window.remaining();
         let head = match EntryHead::read(self.window.ensure(EntryHead::BYTES)?, left) {
             Ok(head) => head,
@@ -201,7 +201,7 @@ fn next_head<F: File>(window: &Window<F>, total: usize) -> Result<Option<EntryHe
 }
 
 #[inline]
-fn check_crc(head: &EntryHead, bytes: &[u8]) -> std::result::Result<(), CorruptKind> {
+fn check_crc(head: &EntryHead, bytes: &[u8]) -> Result<(), CorruptKind> {
     let (stored, computed) = match head {
         EntryHead::Batch(header) => (header.crc, crc32c(bytes.get(21..).unwrap_or_default())),
         EntryHead::Message(_) => {

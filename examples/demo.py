@@ -1,0 +1,123 @@
+"""Scans a directory that a real Kafka broker wrote: a table, a few records, and the rate of the scan.
+
+make demo                                  # the bundled directory
+python examples/demo.py /var/lib/kafka     # any other: a live broker's, a backup, one partition
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import kafkaseg
+
+BUNDLED = Path(__file__).resolve().parents[1] / "tests" / "data" / "codecs-java-3.9.1" / "log"
+RECORDS_SHOWN = 5
+#: Small directories are scanned again until this much time has passed, so that the rate means something.
+RATE_SECONDS = 1.0
+
+Row = tuple[str, ...]
+
+
+def main() -> None:
+    """Prints everything."""
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else BUNDLED
+    print(f"kafkaseg {kafkaseg.__version__} on {shown(path)}\n")
+    partitions, records, size = summarize(path)
+    show_table(["topic", "partition", "records", "offsets", "MB"], partitions)
+    print(f"\n{records:,} records, {size / 1e6:.2f} MB of keys and values\n")
+    show_table(["topic", "partition", "offset", "timestamp", "key", "value"], first_records(path))
+    print(f"\n{rate(path)}")
+
+
+def shown(path: Path) -> str:
+    """The path as short as it can be said from here."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def summarize(path: Path) -> tuple[list[Row], int, int]:
+    """One row for each partition, the number of records, and the bytes of their keys and values."""
+    counts: dict[tuple[str, int], int] = defaultdict(int)
+    sizes: dict[tuple[str, int], int] = defaultdict(int)
+    spans: dict[tuple[str, int], tuple[int, int]] = {}
+    for batch in kafkaseg.scan(path, columns=["topic", "partition", "offset", "key", "value"]):
+        columns = (column.to_pylist() for column in batch.columns)
+        for topic, partition, offset, key, value in zip(*columns, strict=True):
+            place = topic, partition
+            counts[place] += 1
+            sizes[place] += len(key or b"") + len(value or b"")
+            spans[place] = spans.get(place, (offset, offset))[0], offset
+    rows = [
+        (
+            topic,
+            str(number),
+            f"{counts[topic, number]:,}",
+            "{} .. {}".format(*spans[topic, number]),
+            f"{size / 1e6:.2f}",
+        )
+        for (topic, number), size in sorted(sizes.items())
+    ]
+    return rows, sum(counts.values()), sum(sizes.values())
+
+
+def first_records(path: Path) -> list[Row]:
+    """The first record of each of the first partitions."""
+    rows: dict[tuple[str, int], Row] = {}
+    for batch in kafkaseg.scan(path, columns=["topic", "partition", "offset", "timestamp", "key", "value"]):
+        for record in batch.to_pylist():
+            when = record["timestamp"].strftime("%Y-%m-%d %H:%M:%S")
+            place = record["topic"], record["partition"]
+            row = (*map(str, place), str(record["offset"]), when, text(record["key"]), text(record["value"]))
+            rows.setdefault(place, row)
+            if len(rows) >= RECORDS_SHOWN:
+                return list(rows.values())
+    return list(rows.values())
+
+
+def text(value: bytes | None, width: int = 36) -> str:
+    """Bytes for a terminal: null is said, everything that is not printable is a dot."""
+    if value is None:
+        return "null"
+    printable = "".join(char if char.isprintable() else "." for char in value.decode("utf-8", "replace"))
+    return printable if len(printable) <= width else printable[: width - 1] + "…"
+
+
+def rate(path: Path) -> str:
+    """All of Spark's columns, one thread, checksums verified, the files in the page cache."""
+    scans = records = size = 0
+    start = time.perf_counter()
+    while scans == 0 or time.perf_counter() - start < RATE_SECONDS:
+        scan = kafkaseg.scan(path, headers=True)
+        for _ in scan:
+            pass
+        scans, records, size = scans + 1, records + scan.report.records, size + scan.report.bytes
+    seconds = time.perf_counter() - start
+    times = "once" if scans == 1 else f"{scans} times"
+    return (
+        f"scanned {times} in {seconds:.2f} s: "
+        f"{records / seconds / 1e6:.2f} million records/s, {size / seconds / 1e6:,.0f} MB/s of log"
+    )
+
+
+def show_table(header: list[str], rows: list[Row]) -> None:
+    """With rich where it is installed, else in plain columns."""
+    try:
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        for row in (header, *rows):
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        return
+    table = Table(*header, box=SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=None if sys.stdout.isatty() else 110, markup=False, highlight=False).print(table)
+
+
+if __name__ == "__main__":
+    main()
