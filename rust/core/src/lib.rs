@@ -9,6 +9,7 @@ pub mod codec;
 pub mod error;
 pub mod fs;
 pub mod index;
+pub mod internal;
 pub mod limits;
 pub mod names;
 pub mod producer;
