@@ -1,6 +1,5 @@
 //! Arrow across the border, through the C data interface.
 
-use std::ffi::CString;
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
@@ -49,11 +48,11 @@ pub(crate) fn schema_capsule<'py>(
     schema: &SchemaRef,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(Arc::as_ref(schema)).map_err(arrow_error)?;
-    PyCapsule::new(py, schema, Some(CString::from(c"arrow_schema")))
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
 fn array_capsule(py: Python<'_>, array: FFI_ArrowArray) -> PyResult<Bound<'_, PyCapsule>> {
-    PyCapsule::new(py, array, Some(CString::from(c"arrow_array")))
+    PyCapsule::new_with_value(py, array, c"arrow_array")
 }
 
 fn arrow_error(error: ArrowError) -> PyErr {

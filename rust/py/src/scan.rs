@@ -1,7 +1,6 @@
 //! Plans and readers of scans.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -292,7 +291,7 @@ impl ScanReader {
         let _ = requested_schema;
         let stream = Stream { source: Arc::clone(&self.source), schema: Arc::clone(&self.schema) };
         let stream = FFI_ArrowArrayStream::new(Box::new(stream));
-        PyCapsule::new(py, stream, Some(CString::from(c"arrow_array_stream")))
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 }
 

@@ -111,7 +111,10 @@ impl<S: Fs> Reader<S> {
     pub fn count(fs: S, plan: Arc<Plan>, pulse: &mut Pulse<'_>) -> Result<(u64, Report)> {
         let mut reader = Self::new(fs, plan);
         reader.columns = Columns::new(&[], usize::MAX);
-        reader.depth = Depth::Heads;
+        // A scan that passes damage counts what it would give, which takes the checksums.
+        if reader.plan.options.on_corrupt == OnCorrupt::Error || !reader.plan.options.verify {
+            reader.depth = Depth::Heads;
+        }
         while reader.next_batch(pulse)?.is_some() {}
         Ok((reader.report.records, reader.report))
     }
@@ -249,7 +252,7 @@ impl<S: Fs> Reader<S> {
     /// Takes the next entry of the current chunk.
     fn step(&mut self, pulse: &mut Pulse<'_>) -> Result<()> {
         self.entries = self.entries.wrapping_add(1);
-        if self.entries % ENTRIES_BETWEEN == 0 {
+        if self.entries.is_multiple_of(ENTRIES_BETWEEN) {
             pulse()?;
         }
         let Some(current) = &mut self.current else { return Ok(()) };

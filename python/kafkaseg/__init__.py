@@ -1,0 +1,49 @@
+"""Kafka's log as a library: reads Kafka's own partition directories, no broker needed."""
+
+from __future__ import annotations
+
+from kafkaseg._native import __version__
+from kafkaseg.errors import (
+    CorruptLogError,
+    DirectoryLockedError,
+    InvalidArgumentError,
+    KafkasegError,
+    LimitExceededError,
+    LogChangedError,
+    LogFileNotFoundError,
+    LogIOError,
+    LogPermissionError,
+    OffsetOutOfRangeError,
+    RejectedError,
+    StorageFullError,
+    StorageOfflineError,
+    UnsupportedFormatError,
+)
+from kafkaseg.report import Damage, Report
+from kafkaseg.scan import COLUMNS, OffsetAndTimestamp, Scan, batches, offsets_for_time, scan
+
+__all__ = [
+    "COLUMNS",
+    "CorruptLogError",
+    "Damage",
+    "DirectoryLockedError",
+    "InvalidArgumentError",
+    "KafkasegError",
+    "LimitExceededError",
+    "LogChangedError",
+    "LogFileNotFoundError",
+    "LogIOError",
+    "LogPermissionError",
+    "OffsetAndTimestamp",
+    "OffsetOutOfRangeError",
+    "RejectedError",
+    "Report",
+    "Scan",
+    "StorageFullError",
+    "StorageOfflineError",
+    "UnsupportedFormatError",
+    "__version__",
+    "batches",
+    "offsets_for_time",
+    "scan",
+]
