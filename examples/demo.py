@@ -84,11 +84,16 @@ def first_records(path: Path) -> list[Row]:
 
 
 def text(value: bytes | None, width: int = 36) -> str:
-    """Bytes for a terminal: null is said, everything that is not printable is a dot."""
+    """Bytes for a terminal: text as it is, everything else in hexadecimal."""
     if value is None:
         return "null"
-    printable = "".join(char if char.isprintable() else "." for char in value.decode("utf-8", "replace"))
-    return printable if len(printable) <= width else printable[: width - 1] + "…"
+    try:
+        shown = value.decode()
+    except UnicodeDecodeError:
+        shown = ""
+    if not shown.isprintable() or (value and not shown):
+        shown = "0x" + value.hex()
+    return shown if len(shown) <= width else shown[: width - 1] + "…"
 
 
 def rate(path: Path) -> str:
