@@ -21,8 +21,8 @@ BUNDLED = ROOT / "tests" / "data" / "codecs-java-3.9.1" / "log"
 CACHE = ROOT / ".cache"
 RECORDS_SHOWN = 5
 #: The rate is measured over about this many bytes, where so many copies reach it.
-RATE_BYTES = 100_000_000
-COPIES_MAX = 300
+RATE_BYTES = 30_000_000
+COPIES_MAX = 100
 
 Row = tuple[str, ...]
 
