@@ -1,8 +1,8 @@
 """The native module: types only; see the Python modules for what things mean."""
 
 import os
-from collections.abc import Sequence
-from typing import Any, Self, TypedDict, final
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NotRequired, Protocol, Self, TypedDict, final
 
 __version__: str
 
@@ -16,6 +16,49 @@ class ReportDict(TypedDict):
     damage_count: int
     tails: list[PlaceRow]
     missing: list[str]
+
+class SpecDict(TypedDict):
+    base_offset: int
+    last_offset: int | None
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    transactional: bool
+    control: bool
+    append_time: int | None
+    delete_horizon: int | None
+    empty_max_timestamp: int
+
+class BatchDict(TypedDict):
+    magic: int
+    bytes: int
+    crc: int
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"]
+    timestamp_type: Literal["create", "append"] | None
+    max_timestamp: int
+    base_timestamp: NotRequired[int]
+    producer_id: NotRequired[int]
+    producer_epoch: NotRequired[int]
+    base_sequence: NotRequired[int]
+    transactional: NotRequired[bool]
+    control: NotRequired[bool]
+    delete_horizon: NotRequired[int | None]
+
+type RecordRow = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int, int]
+
+class RecordLike(Protocol):
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
+    @property
+    def timestamp(self) -> int | None: ...
 
 @final
 class ArrowBatch:
@@ -57,4 +100,26 @@ class ScanReader:
     def report(self) -> ReportDict: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+def decode_batch(
+    data: bytes, position: int, max_inflated_bytes: int
+) -> tuple[BatchDict, list[RecordRow]]: ...
+def encode_batch(
+    records: Iterable[RecordLike],
+    *,
+    spec: SpecDict,
+    now: int,
+    offset_deltas: Sequence[int] | None,
+    compression: str,
+    level: int | None,
+) -> bytes: ...
+def encode_marker(commit: bool, coordinator_epoch: int, *, spec: SpecDict, timestamp: int) -> bytes: ...
+def patch_batch(
+    data: bytes,
+    *,
+    base_offset: int | None,
+    last_offset: int | None,
+    leader_epoch: int | None,
+    append_time: bool | None,
+    max_timestamp: int | None,
+) -> bytes: ...
 def raise_sample(variant: str) -> None: ...

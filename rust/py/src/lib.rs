@@ -3,6 +3,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "Python hands arguments over by value")]
 
 mod arrow;
+mod batch;
 mod error;
 mod pulse;
 mod scan;
@@ -18,6 +19,8 @@ mod _native {
 
     #[pymodule_export]
     use super::arrow::ArrowBatch;
+    #[pymodule_export]
+    use super::batch::{decode_batch, encode_batch, encode_marker, patch_batch};
     #[pymodule_export]
     use super::error::raise_sample;
     #[pymodule_export]
