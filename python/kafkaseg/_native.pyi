@@ -50,6 +50,9 @@ class BatchDict(TypedDict):
 
 type RecordRow = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int, int]
 
+type InternalValue = bool | int | float | str | bytes | list[InternalValue] | dict[str, InternalValue] | None
+type InternalTuple = tuple[str, int, InternalValue, InternalValue]
+
 class RecordLike(Protocol):
     @property
     def key(self) -> bytes | None: ...
@@ -82,6 +85,14 @@ class Found:
     ) -> ScanPlan: ...
 
 @final
+class InternalReader:
+    @staticmethod
+    def of_plan(plan: ScanPlan, decode_as: str | None) -> InternalReader: ...
+    @staticmethod
+    def of_snapshot(path: str | os.PathLike[str]) -> InternalReader: ...
+    def next_rows(self) -> list[tuple[str | None, int, int, int, InternalTuple]] | None: ...
+
+@final
 class ScanPlan:
     def open(self) -> ScanReader: ...
     def count(self) -> tuple[int, ReportDict]: ...
@@ -103,6 +114,8 @@ class ScanReader:
 def decode_batch(
     data: bytes, position: int, max_inflated_bytes: int
 ) -> tuple[BatchDict, list[RecordRow]]: ...
+def decode_control(key: bytes | None, value: bytes | None) -> InternalTuple: ...
+def decode_internal(topic: str, key: bytes | None, value: bytes | None) -> InternalTuple: ...
 def encode_batch(
     records: Iterable[RecordLike],
     *,
@@ -113,6 +126,23 @@ def encode_batch(
     level: int | None,
 ) -> bytes: ...
 def encode_marker(commit: bool, coordinator_epoch: int, *, spec: SpecDict, timestamp: int) -> bytes: ...
+def is_internal(topic: str) -> bool: ...
+def parse_partition_name(
+    name: str,
+) -> tuple[str, int, Literal["live", "delete", "future", "stray"], str | None, bool] | None: ...
+def parse_segment_name(
+    name: str,
+) -> (
+    tuple[
+        int,
+        Literal["log", "index", "timeindex", "txnindex", "snapshot"],
+        Literal["live", "deleted", "cleaned", "swap"],
+    ]
+    | None
+): ...
+def parse_snapshot_name(
+    name: str,
+) -> tuple[int, int, Literal["live", "deleted", "partial"]] | None: ...
 def patch_batch(
     data: bytes,
     *,
@@ -123,3 +153,9 @@ def patch_batch(
     max_timestamp: int | None,
 ) -> bytes: ...
 def raise_sample(variant: str) -> None: ...
+def read_checkpoint(
+    path: str | os.PathLike[str],
+) -> list[tuple[int, int]] | dict[tuple[str, int], int] | dict[str, object]: ...
+def read_index(
+    path: str | os.PathLike[str], verify: bool
+) -> tuple[Literal["index", "timeindex", "txnindex", "snapshot"], bytes]: ...

@@ -5,6 +5,9 @@
 mod arrow;
 mod batch;
 mod error;
+mod files;
+mod internal;
+mod names;
 mod pulse;
 mod scan;
 
@@ -23,6 +26,12 @@ mod _native {
     use super::batch::{decode_batch, encode_batch, encode_marker, patch_batch};
     #[pymodule_export]
     use super::error::raise_sample;
+    #[pymodule_export]
+    use super::files::{read_checkpoint, read_index};
+    #[pymodule_export]
+    use super::internal::{InternalReader, decode_control, decode_internal, is_internal};
+    #[pymodule_export]
+    use super::names::{parse_partition_name, parse_segment_name, parse_snapshot_name};
     #[pymodule_export]
     use super::scan::{Found, ScanPlan, ScanReader};
 }
