@@ -2,6 +2,7 @@
 
 mod arrow;
 mod error;
+mod probe;
 mod pulse;
 mod scan;
 
@@ -18,6 +19,8 @@ mod _native {
     use super::arrow::ArrowBatch;
     #[pymodule_export]
     use super::error::raise_sample;
+    #[pymodule_export]
+    use super::probe::probe;
     #[pymodule_export]
     use super::scan::{Found, ScanPlan, ScanReader};
 }
