@@ -240,12 +240,13 @@ def compare(each: Dataset, timings: dict[str, Timing]) -> list[Ratio]:
 
 def print_dataset(each: Dataset, timings: dict[str, Timing]) -> None:
     print(f"\n{label(each)}: {each.records:,} records, {each.inflated_bytes / 1e9:.2f} GB inflated")
-    print(f"  {'':16} {'median s':>9} {'best s':>8} {'Mrow/s':>8} {'GB/s':>7}")
+    print(f"  {'':16} {'median s':>9} {'best s':>8} {'cpu s':>8} {'Mrow/s':>8} {'GB/s':>7}")
     for name, timing in timings.items():
         rate = each.records / timing.median / 1e6
         moved = each.log_bytes if name in {"limit-pread", "limit-crc32c", "limit-memcpy"} else each.inflated_bytes
         speed = moved / timing.median / 1e9
-        print(f"  {name:16} {timing.median:9.3f} {timing.best:8.3f} {rate:8.2f} {speed:7.2f}")
+        cpu = "" if timing.cpu_median is None else f"{timing.cpu_median:.3f}"
+        print(f"  {name:16} {timing.median:9.3f} {timing.best:8.3f} {cpu:>8} {rate:8.2f} {speed:7.2f}")
 
 
 def print_ratios(ratios: list[Ratio], missing: dict[str, str]) -> None:

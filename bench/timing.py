@@ -35,10 +35,15 @@ class Timing:
     def best(self) -> float:
         return min(self.wall)
 
+    @property
+    def cpu_median(self) -> float | None:
+        """Steadier than wall time on a busy machine; None for a contestant with several threads."""
+        return statistics.median(self.cpu) if self.cpu else None
+
     def summary(self) -> dict[str, object]:
         kept: dict[str, object] = {"median": self.median, "best": self.best, "wall": self.wall}
         if self.cpu:
-            kept["cpu_median"] = statistics.median(self.cpu)
+            kept["cpu_median"] = self.cpu_median
             kept["cpu"] = self.cpu
         return kept
 
