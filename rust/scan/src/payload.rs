@@ -10,7 +10,7 @@ use kafkaseg_core::limits::{
     BATCH_HEADER_BYTES, INFLATE_WINDOW_BYTES, LEGACY_SET_BYTES_MAX, RECORD_BYTES_MAX,
 };
 use kafkaseg_core::record::varint::read_varint;
-use kafkaseg_core::record::{BatchHeader, Codec, LegacyView, Records};
+use kafkaseg_core::record::{BatchHeader, Codec, LegacyView, RecordSpan, Records};
 
 use crate::columns::Columns;
 use crate::reader::Wanted;
@@ -50,6 +50,7 @@ struct Streamed {
 pub(crate) struct V2Payload {
     decoder: Decoder,
     open: Option<Open>,
+    spans: Vec<RecordSpan>,
 }
 
 struct Open {
@@ -106,37 +107,49 @@ impl V2Payload {
             }
         };
         let mut records = open.records.resume(payload.get(open.cursor..).unwrap_or_default());
-        let pumped = drain(&mut records, open.wanted, columns, base)?;
+        let pumped = drain(&mut records, open.wanted, &mut self.spans, columns, base)?;
         open.cursor = payload.len() - records.rest().len();
         open.records = records.resume(&[]);
         Ok(pumped)
     }
 }
 
+/// Records that are placed before their columns are built: few enough to stay in the first-level
+/// cache, enough to make each column's loop a long one.
+const SPANS: usize = 256;
+
 /// Pushes whole records of contiguous bytes.
-#[inline]
 fn drain(
     records: &mut Records<'_>,
     wanted: Option<Wanted>,
+    spans: &mut Vec<RecordSpan>,
     columns: &mut Columns,
     base: (i64, i32),
 ) -> Result<Pumped, CorruptKind> {
-    let fits = records.rest().len() <= columns.room().saturating_add(OVERSHOOT_BYTES);
-    if fits && wanted.is_none() {
-        while let Some(record) = records.next_record()? {
-            columns.push(&record, base);
-        }
-        return Ok(Pumped::Done);
-    }
-    while let Some(record) = records.next_record()? {
-        if wanted.is_none_or(|wanted| wanted.takes(&record)) {
-            columns.push(&record, base);
-            if columns.is_full() {
-                return Ok(Pumped::Full);
+    let payload = records.payload();
+    loop {
+        spans.clear();
+        // When the rest is larger than the room, fewer records at a time keep close to the size.
+        let room = columns.room().saturating_add(OVERSHOOT_BYTES);
+        let most = if records.rest().len() <= room { SPANS } else { 1 };
+        let mut is_done = false;
+        while spans.len() < most {
+            let Some(span) = records.next_span()? else {
+                is_done = true;
+                break;
+            };
+            if wanted.is_none_or(|wanted| wanted.takes(span.offset, span.timestamp)) {
+                spans.push(span);
             }
         }
+        columns.append(payload, spans, base);
+        if is_done {
+            return Ok(Pumped::Done);
+        }
+        if columns.is_full() {
+            return Ok(Pumped::Full);
+        }
     }
-    Ok(Pumped::Done)
 }
 
 impl Streamed {
@@ -154,7 +167,9 @@ impl Streamed {
             let mut here = records.resume(bytes);
             let record = here.next_record()?;
             self.start = self.end - here.rest().len();
-            if let Some(record) = record.filter(|record| wanted.is_none_or(|w| w.takes(record))) {
+            if let Some(record) = record.filter(|record| {
+                wanted.is_none_or(|wanted| wanted.takes(record.offset, record.timestamp))
+            }) {
                 columns.push(&record, base);
             }
             *records = here.resume(&[]);
@@ -223,5 +238,10 @@ pub(crate) fn inflate_legacy<'a>(
     view: &LegacyView<'_>,
 ) -> Result<&'a [u8], CorruptKind> {
     let stored = view.compressed()?;
-    Ok(payload.decoder.inflate_legacy(view.codec(), view.magic(), stored, LEGACY_SET_BYTES_MAX)?)
+    Ok(payload.decoder.inflate_legacy(
+        view.codec(),
+        u8::try_from(view.magic()).unwrap_or(0),
+        stored,
+        LEGACY_SET_BYTES_MAX,
+    )?)
 }
