@@ -21,6 +21,8 @@ use crate::pulse::run;
 const READ_BYTES: usize = 256 << 10;
 const BATCH_BYTES: usize = 16 << 10;
 const PAGE: usize = 4096;
+/// The default size of a scan's Arrow batches.
+const COPY_BYTES: usize = 4 << 20;
 
 /// What a probe works on: bytes, or a file by its path.
 #[derive(FromPyObject)]
@@ -33,7 +35,7 @@ pub(crate) enum Subject {
 ///
 /// | kind | data | a round |
 /// |---|---|---|
-/// | memcpy | bytes | copies them to memory that is already there |
+/// | memcpy | bytes | copies them into 4 MiB that are written over and over, as a scan's columns are |
 /// | crc32c, crc32 | bytes | checksums them, 16 KiB at a time |
 /// | inflate | a `.log` | inflates the payload of every batch |
 /// | records | a `.log` | inflates every batch and walks its records |
@@ -44,10 +46,12 @@ pub(crate) enum Subject {
 pub(crate) fn probe(py: Python<'_>, kind: &str, data: Subject, rounds: u32) -> PyResult<f64> {
     run(py, |_| match (kind, &data) {
         ("memcpy", Subject::Bytes(bytes)) => {
-            let mut copy = vec![1; bytes.len()];
+            let mut copy = vec![1; COPY_BYTES];
             timed(rounds, |_| {
-                copy.copy_from_slice(black_box(bytes));
-                black_box(&mut copy);
+                for piece in bytes.chunks(COPY_BYTES) {
+                    copy.get_mut(..piece.len()).unwrap_or_default().copy_from_slice(piece);
+                    black_box(&mut copy);
+                }
                 Ok(())
             })
         }
