@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from bench import host
-from bench.data import CODECS, Dataset, dataset
+from bench.data import CODECS, dataset
 from bench.limits import whole_batches
+
+if TYPE_CHECKING:
+    from bench.data import Dataset
 
 # Larger than the second-level cache of any processor, read in a few milliseconds.
 TOTAL_BYTES = 32 << 20

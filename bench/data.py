@@ -195,7 +195,15 @@ def encode(records: list[Record], codec: str) -> tuple[bytearray, int]:
 
 def encode_record(offset_delta: int, timestamp_delta: int, key: bytes, value: bytes) -> bytes:
     body = b"".join(
-        [b"\0", varint(timestamp_delta), varint(offset_delta), varint(len(key)), key, varint(len(value)), value]
+        [
+            b"\0",
+            varint(timestamp_delta),
+            varint(offset_delta),
+            varint(len(key)),
+            key,
+            varint(len(value)),
+            value,
+        ]
     )
     return varint(len(body) + 1) + body + b"\0"
 

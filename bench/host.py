@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import importlib.metadata
 import os
 import platform
@@ -18,7 +18,7 @@ PACKAGES = ("pyarrow", "confluent-kafka", "numpy", "pytest-benchmark")
 def facts() -> dict[str, object]:
     """Processor, memory, kernel, versions, load and time."""
     return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
         "caches": caches(),

@@ -4,7 +4,8 @@
     .venv/bin/python bench/scan.py --quick         # 128 MiB a dataset; about a minute and a half
     .venv/bin/python bench/scan.py --values 100 --codecs none,lz4 --rounds 9 --peers java
 
-All on one thread, all files in the page cache. The rounds of the contestants alternate, so that what disturbs
+All on one thread, all files in the page cache, as reading them put them there or (--cache written) as appending
+batch by batch did; see cache.py. The rounds of the contestants alternate, so that what disturbs
 the machine disturbs all of them. Prints a table of ratios with their goals, and writes every round to
 bench/results/scan.json.
 """
@@ -20,18 +21,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import kafkaseg
-from bench import host
-from bench.data import CACHE, CODECS, Dataset, dataset
+from bench import cache, host
+from bench.data import CACHE, CODECS, ROOT, dataset
 from bench.limits import Limits
 from bench.peers import parquet
 from bench.timing import Timing, UnavailableError, clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from bench.data import Dataset
 
 RESULTS = ROOT / "bench" / "results" / "scan.json"
 PEERS = ("java", "confluent", "parquet")
@@ -80,11 +82,16 @@ def main() -> None:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bytes", type=size, default=size("1GiB"), help="records of a dataset, before compression")
+    parser.add_argument(
+        "--bytes", type=size, default=size("1GiB"), help="records of a dataset, before compression"
+    )
     parser.add_argument("--values", type=numbers, default=[100, 1000], help="bytes of a value, e.g. 100,1000")
     parser.add_argument("--codecs", type=names(CODECS), default=["none", "lz4", "snappy", "zstd", "gzip"])
     parser.add_argument("--peers", type=names(PEERS), default=list(PEERS), help="none of them: --peers ''")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--cache", choices=cache.STATES, default="read", help="how files came into the page cache"
+    )
     parser.add_argument("--quick", action="store_true", help="128 MiB a dataset")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the figures go")
     options = parser.parse_args()
@@ -123,7 +130,9 @@ def prepare(options: argparse.Namespace) -> list[Dataset]:
     for value_bytes in options.values:
         for codec in options.codecs:
             each = dataset(codec, value_bytes, options.bytes)
-            print(f"{label(each):12} {each.records:>10,} records, {each.log_bytes >> 20:>5} MiB, {each.ratio:.2f}:1")
+            print(
+                f"{label(each):12} {each.records:>10,} records, {each.log_bytes >> 20:>5} MiB, {each.ratio:.2f}:1"
+            )
             made.append(each)
     return made
 
@@ -163,9 +172,12 @@ def measure(
     each: Dataset, options: argparse.Namespace, served: object | None, missing: dict[str, str]
 ) -> tuple[dict[str, object], list[Ratio]]:
     """Alternating rounds of all contestants on one dataset."""
+    cache.settle(each.segments, options.cache)
     check_content(each)
     timings: dict[str, Timing] = {}
-    contestants: dict[str, Callable[[], tuple[float, float | None]]] = {"kafkaseg": lambda: clock(lambda: scan_once(each))}
+    contestants: dict[str, Callable[[], tuple[float, float | None]]] = {
+        "kafkaseg": lambda: clock(lambda: scan_once(each))
+    }
     with contextlib.ExitStack() as stack:
         if "java" in options.peers:
             add_java(each, contestants, stack, missing)
@@ -173,6 +185,7 @@ def measure(
             plain = dataset("none", each.value_bytes, options.bytes)
             for compression in ("zstd", "none"):
                 path = parquet.parquet_file(plain, compression)
+                cache.settle([path], options.cache)
                 contestants[f"parquet-{compression}"] = lambda path=path: clock(lambda: parquet.read(path))
         limits = Limits(each)
         for kind in limits.kinds:
@@ -243,7 +256,9 @@ def print_dataset(each: Dataset, timings: dict[str, Timing]) -> None:
     print(f"  {'':16} {'median s':>9} {'best s':>8} {'cpu s':>8} {'Mrow/s':>8} {'GB/s':>7}")
     for name, timing in timings.items():
         rate = each.records / timing.median / 1e6
-        moved = each.log_bytes if name in {"limit-pread", "limit-crc32c", "limit-memcpy"} else each.inflated_bytes
+        moved = (
+            each.log_bytes if name in {"limit-pread", "limit-crc32c", "limit-memcpy"} else each.inflated_bytes
+        )
         speed = moved / timing.median / 1e9
         cpu = "" if timing.cpu_median is None else f"{timing.cpu_median:.3f}"
         print(f"  {name:16} {timing.median:9.3f} {timing.best:8.3f} {cpu:>8} {rate:8.2f} {speed:7.2f}")
@@ -253,7 +268,9 @@ def print_ratios(ratios: list[Ratio], missing: dict[str, str]) -> None:
     print(f"\n{'dataset':14} {'against':24} {'ratio':>7} {'of best':>8} {'goal':>6}")
     for each in ratios:
         goal = "" if each.goal is None else f"{each.goal:.2f}"
-        print(f"{each.dataset:14} {each.against:24} {each.ratio:7.2f} {each.best:8.2f} {goal:>6} {each.verdict}")
+        print(
+            f"{each.dataset:14} {each.against:24} {each.ratio:7.2f} {each.best:8.2f} {goal:>6} {each.verdict}"
+        )
     for peer, reason in missing.items():
         print(f"not measured: {peer}: {reason}")
 
@@ -281,6 +298,7 @@ def write_json(
     report = {
         "host": facts,
         "rounds": options.rounds,
+        "cache": options.cache,
         "datasets": measured,
         "ratios": [{**vars(each), "verdict": each.verdict} for each in ratios],
         "not_measured": missing,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kafkaseg import _native
+
+if TYPE_CHECKING:
+    from pytest_benchmark.fixture import BenchmarkFixture
 
 MEGABYTES = 64
 
@@ -17,11 +21,11 @@ def noise() -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["crc32c", "crc32"])
-def test_checksum_64_mib(benchmark, kind: str, noise: bytes) -> None:
+def test_checksum_64_mib(benchmark: BenchmarkFixture, kind: str, noise: bytes) -> None:
     benchmark.extra_info["bytes"] = len(noise)
     benchmark(_native.probe, kind, noise, 1)
 
 
-def test_memcpy_64_mib_for_comparison(benchmark, noise: bytes) -> None:
+def test_memcpy_64_mib_for_comparison(benchmark: BenchmarkFixture, noise: bytes) -> None:
     benchmark.extra_info["bytes"] = len(noise)
     benchmark(_native.probe, "memcpy", noise, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from bench.data import CACHE, ROOT
@@ -11,6 +10,7 @@ from bench.timing import UnavailableError
 from tests.compat.broker import KafkaUnavailableError, kafka_libs
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from bench.data import Dataset

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import kafkaseg
-from bench.data import CACHE, EDITION, Dataset
+from bench.data import CACHE, EDITION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bench.data import Dataset
 
 # Of the size pyarrow's writer makes by default: 1 Mi rows of 100 bytes.
 ROW_GROUP_BYTES = 128 << 20
