@@ -1,20 +1,23 @@
-"""The native module: types only; see the Python modules for what things mean."""
+# Types of the native module; the Python modules beside it say what things mean.
 
 import os
 from collections.abc import Sequence
-from typing import Any, Self, TypedDict, final
+from typing import Self, TypeAlias, TypedDict, final, type_check_only
+
+__all__ = ["ArrowBatch", "Found", "ScanPlan", "ScanReader", "__version__", "raise_sample"]
 
 __version__: str
 
-type PlaceRow = tuple[str, int, int, str, str]
+_PlaceRow: TypeAlias = tuple[str, int, int, str, str]
 
+@type_check_only
 class ReportDict(TypedDict):
     batches: int
     records: int
     bytes: int
-    damage: list[PlaceRow]
+    damage: list[_PlaceRow]
     damage_count: int
-    tails: list[PlaceRow]
+    tails: list[_PlaceRow]
     missing: list[str]
 
 @final
@@ -35,7 +38,7 @@ class Found:
         start: int | dict[str, dict[int, int]] | None,
         end: int | dict[str, dict[int, int]] | None,
         columns: Sequence[str],
-        **options: Any,
+        **options: object,
     ) -> ScanPlan: ...
 
 @final
