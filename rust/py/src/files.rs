@@ -72,7 +72,11 @@ pub(crate) fn read_index<'py>(
     Ok((kind, PyBytes::new(py, &rows)))
 }
 
-fn pack(file: SegmentFile, bytes: &[u8], verify: bool) -> std::result::Result<Vec<u8>, CorruptKind> {
+fn pack(
+    file: SegmentFile,
+    bytes: &[u8],
+    verify: bool,
+) -> std::result::Result<Vec<u8>, CorruptKind> {
     let mut rows = Vec::with_capacity(bytes.len().saturating_mul(2));
     match file.kind {
         FileKind::Index => {

@@ -46,12 +46,8 @@ pub(crate) fn decode_control<'py>(
     decoded(py, internal::decode_control(key, value))
 }
 
-fn decoded(
-    py: Python<'_>,
-    record: Result<InternalRecord, CorruptKind>,
-) -> PyResult<Decoded<'_>> {
-    let record =
-        record.map_err(|kind| to_py(py, Error::corrupt(Path::new("<bytes>"), 0, kind)))?;
+fn decoded(py: Python<'_>, record: Result<InternalRecord, CorruptKind>) -> PyResult<Decoded<'_>> {
+    let record = record.map_err(|kind| to_py(py, Error::corrupt(Path::new("<bytes>"), 0, kind)))?;
     to_tuple(py, record)
 }
 
@@ -126,9 +122,9 @@ impl InternalReader {
                     flat.collect::<Vec<_>>()
                 }),
                 Source::Snapshot(snapshot) => snapshot.next_batch()?.map(|records| {
-                    let flat = records.into_iter().map(|record| {
-                        (None, -1, record.offset, record.timestamp, record.record)
-                    });
+                    let flat = records
+                        .into_iter()
+                        .map(|record| (None, -1, record.offset, record.timestamp, record.record));
                     flat.collect()
                 }),
             })
