@@ -19,6 +19,15 @@ from kafkaseg.errors import (
     StorageOfflineError,
     UnsupportedFormatError,
 )
+from kafkaseg.record import (
+    DecodedBatch,
+    Record,
+    StoredRecord,
+    decode_batch,
+    encode_batch,
+    encode_marker,
+    patch_batch,
+)
 from kafkaseg.report import Damage, Report
 from kafkaseg.scan import COLUMNS, OffsetAndTimestamp, Scan, batches, offsets_for_time, scan
 
@@ -26,6 +35,7 @@ __all__ = [
     "COLUMNS",
     "CorruptLogError",
     "Damage",
+    "DecodedBatch",
     "DirectoryLockedError",
     "InvalidArgumentError",
     "KafkasegError",
@@ -36,14 +46,20 @@ __all__ = [
     "LogPermissionError",
     "OffsetAndTimestamp",
     "OffsetOutOfRangeError",
+    "Record",
     "RejectedError",
     "Report",
     "Scan",
     "StorageFullError",
     "StorageOfflineError",
+    "StoredRecord",
     "UnsupportedFormatError",
     "__version__",
     "batches",
+    "decode_batch",
+    "encode_batch",
+    "encode_marker",
     "offsets_for_time",
+    "patch_batch",
     "scan",
 ]
