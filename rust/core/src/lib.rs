@@ -8,6 +8,8 @@ pub mod checkpoint;
 pub mod codec;
 pub mod error;
 pub mod fs;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod index;
 pub mod limits;
 pub mod names;

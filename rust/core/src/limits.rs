@@ -9,6 +9,9 @@ pub const HEADER_UP_TO_MAGIC: usize = 17;
 /// Bytes of a version 2 batch header, framing included. No valid version 2 batch is shorter.
 pub const BATCH_HEADER_BYTES: usize = 61;
 
+/// Where the part of a version 2 batch begins that its checksum covers.
+pub const CRC_COVERS_FROM: usize = 21;
+
 /// Smallest value of an entry's size field: a version 0 message with null key and null value.
 pub const ENTRY_SIZE_MIN: i32 = 14;
 

@@ -1,7 +1,7 @@
 //! A borrowed version 2 batch.
 
 use super::{BatchHeader, Codec, CorruptKind, crc32c};
-use crate::limits::{BATCH_HEADER_BYTES, LOG_OVERHEAD};
+use crate::limits::{BATCH_HEADER_BYTES, CRC_COVERS_FROM, LOG_OVERHEAD};
 
 /// A version 2 batch whose length and magic were checked.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ impl<'a> BatchView<'a> {
     /// Compares the stored checksum with the bytes.
     #[inline]
     pub fn check_crc(&self) -> Result<(), CorruptKind> {
-        let computed = crc32c(self.bytes.get(21..).unwrap_or_default());
+        let computed = crc32c(self.bytes.get(CRC_COVERS_FROM..).unwrap_or_default());
         if computed == self.header.crc {
             Ok(())
         } else {

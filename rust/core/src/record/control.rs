@@ -23,6 +23,7 @@
 
 use super::flexible::Flexible;
 use super::{CorruptKind, RecordView};
+use crate::uuid::Uuid;
 
 /// What a control record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -134,7 +135,7 @@ pub struct Voter {
     /// Node id.
     pub id: i32,
     /// Id of its metadata directory, from version 1 on.
-    pub directory_id: Option<[u8; 16]>,
+    pub directory_id: Option<Uuid>,
 }
 
 /// The value of a `LEADER_CHANGE` record.
@@ -167,7 +168,7 @@ pub struct KRaftVoter {
     /// Node id.
     pub id: i32,
     /// Id of its metadata directory.
-    pub directory_id: [u8; 16],
+    pub directory_id: Uuid,
     /// Where it listens.
     pub endpoints: Vec<Endpoint>,
     /// Lowest `kraft.version` it speaks.
@@ -243,7 +244,7 @@ const ENDPOINT_BYTES_MIN: usize = 5;
 fn leader_change(version: i16, fields: &mut Flexible<'_>) -> Result<LeaderChange, CorruptKind> {
     let voter = |fields: &mut Flexible<'_>| {
         let id = fields.i32()?;
-        let directory_id = if version >= 1 { Some(fields.uuid()?) } else { None };
+        let directory_id = if version >= 1 { Some(Uuid(fields.uuid()?)) } else { None };
         fields.skip_tags()?;
         Ok(Voter { id, directory_id })
     };
@@ -257,7 +258,7 @@ fn leader_change(version: i16, fields: &mut Flexible<'_>) -> Result<LeaderChange
 
 fn kraft_voter(fields: &mut Flexible<'_>) -> Result<KRaftVoter, CorruptKind> {
     let id = fields.i32()?;
-    let directory_id = fields.uuid()?;
+    let directory_id = Uuid(fields.uuid()?);
     let endpoints = fields.array(ENDPOINT_BYTES_MIN, endpoint)?;
     let (kraft_version_min, kraft_version_max) = (fields.i16()?, fields.i16()?);
     // The two versions are a structure of their own inside the voter.
@@ -306,8 +307,6 @@ mod tests {
         Voter { id, directory_id: None }
     }
 
-    const LEADER_CHANGE: &str = "00 00 00 00 00 01 04 00 00 00 01 00 00 00 00 02 00 00 00 00 03 00
-         03 00 00 00 01 00 00 00 00 03 00 00";
     const VOTERS: &str = "00 00 02 00 00 00 01 00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f 02
          0b 43 4f 4e 54 52 4f 4c 4c 45 52 06 68 6f 73 74 31 23 85 00 00 00 00 01 00 00 00";
 
@@ -350,10 +349,13 @@ mod tests {
             voters: vec![voter(1), voter(2), voter(3)],
             granting_voters: vec![voter(1), voter(3)],
         };
-        assert_eq!(decode_type(2, LEADER_CHANGE), Ok(ControlRecord::LeaderChange(expected)));
+        assert_eq!(
+            decode(&ControlType::LeaderChange.to_key(), Some(&samples::leader_change())),
+            Ok(ControlRecord::LeaderChange(expected))
+        );
         let version_1 =
             "00 01 00 00 00 07 02 00 00 00 07 000102030405060708090a0b0c0d0e0f 00 01 00";
-        let directory_id: [u8; 16] = std::array::from_fn(|at| u8::try_from(at).unwrap());
+        let directory_id = Uuid(std::array::from_fn(|at| u8::try_from(at).unwrap()));
         assert_eq!(
             decode_type(2, version_1),
             Ok(ControlRecord::LeaderChange(LeaderChange {
@@ -379,7 +381,7 @@ mod tests {
     fn voters_come_with_their_endpoints() {
         let expected = KRaftVoter {
             id: 1,
-            directory_id: std::array::from_fn(|at| u8::try_from(at).unwrap()),
+            directory_id: Uuid(std::array::from_fn(|at| u8::try_from(at).unwrap())),
             endpoints: vec![Endpoint {
                 name: "CONTROLLER".to_owned(),
                 host: "host1".to_owned(),
@@ -405,15 +407,14 @@ mod tests {
 
     #[test]
     fn every_cut_of_every_value_is_refused() {
-        for (id, value) in [
-            (1, "000000000009"),
-            (2, LEADER_CHANGE),
-            (3, "00 00 00 00 01 8b cf e5 68 00 00"),
-            (4, "00 00 00"),
-            (5, "00 00 00 01 00"),
-            (6, VOTERS),
+        for (id, whole) in [
+            (1, samples::hex("000000000009")),
+            (2, samples::leader_change()),
+            (3, samples::hex("00 00 00 00 01 8b cf e5 68 00 00")),
+            (4, samples::hex("00 00 00")),
+            (5, samples::hex("00 00 00 01 00")),
+            (6, samples::hex(VOTERS)),
         ] {
-            let whole = samples::hex(value);
             for end in 0..whole.len() {
                 let cut = decode(&ControlType::from_id(id).to_key(), Some(&whole[..end]));
                 assert!(cut.is_err(), "type {id} cut at {end}");

@@ -31,7 +31,7 @@ pub fn entry_total_bytes(head: &[u8; HEADER_UP_TO_MAGIC]) -> Result<usize, Corru
     let [.., s0, s1, s2, s3, _, _, _, _, magic] = *head;
     let size = i32::from_be_bytes([s0, s1, s2, s3]);
     if magic != 2 {
-        return legacy_total_bytes(size, magic);
+        return legacy_total_bytes(size, i8::from_be_bytes([magic]));
     }
     usize::try_from(size)
         .ok()
@@ -56,7 +56,7 @@ impl<'a> EntryView<'a> {
 
     /// The version: 0, 1 or 2.
     #[inline]
-    pub fn magic(&self) -> u8 {
+    pub fn magic(&self) -> i8 {
         match self {
             Self::Batch(_) => 2,
             Self::Legacy(message) => message.magic(),

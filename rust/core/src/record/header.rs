@@ -108,12 +108,17 @@ impl Attributes {
 
     /// Puts attributes together.
     pub fn new(codec: Codec, timestamp_type: TimestampType) -> Self {
-        Self(i16::from(codec.id()))
-            .with(Self::TIMESTAMP_TYPE, timestamp_type == TimestampType::LogAppendTime)
+        Self(i16::from(codec.id())).with_timestamp_type(timestamp_type)
     }
 
     fn with(self, bit: i16, on: bool) -> Self {
         if on { Self(self.0 | bit) } else { Self(self.0 & !bit) }
+    }
+
+    /// With this meaning of the timestamps.
+    #[must_use]
+    pub fn with_timestamp_type(self, timestamp_type: TimestampType) -> Self {
+        self.with(Self::TIMESTAMP_TYPE, timestamp_type == TimestampType::LogAppendTime)
     }
 
     /// With the transactional bit set or cleared.
@@ -219,6 +224,25 @@ impl BatchHeader {
         }
     }
 
+    /// The header's bytes, magic 2 included.
+    pub fn write(&self) -> [u8; BATCH_HEADER_BYTES] {
+        let mut bytes = [0; BATCH_HEADER_BYTES];
+        put::<0, 8>(&mut bytes, self.base_offset.to_be_bytes());
+        put::<8, 4>(&mut bytes, self.batch_length.to_be_bytes());
+        put::<12, 4>(&mut bytes, self.leader_epoch.to_be_bytes());
+        put::<16, 1>(&mut bytes, [2]);
+        put::<17, 4>(&mut bytes, self.crc.to_be_bytes());
+        put::<21, 2>(&mut bytes, self.attributes.0.to_be_bytes());
+        put::<23, 4>(&mut bytes, self.last_offset_delta.to_be_bytes());
+        put::<27, 8>(&mut bytes, self.base_timestamp.to_be_bytes());
+        put::<35, 8>(&mut bytes, self.max_timestamp.to_be_bytes());
+        put::<43, 8>(&mut bytes, self.producer_id.to_be_bytes());
+        put::<51, 2>(&mut bytes, self.producer_epoch.to_be_bytes());
+        put::<53, 4>(&mut bytes, self.base_sequence.to_be_bytes());
+        put::<57, 4>(&mut bytes, self.records_count.to_be_bytes());
+        bytes
+    }
+
     /// Checks what the header alone can show to be wrong.
     #[inline]
     pub fn check(&self) -> Result<(), CorruptKind> {
@@ -282,4 +306,11 @@ pub(super) fn field<const AT: usize, const N: usize>(bytes: &[u8; BATCH_HEADER_B
         out.copy_from_slice(slice);
     }
     out
+}
+
+#[inline]
+pub(super) fn put<const AT: usize, const N: usize>(bytes: &mut [u8], value: [u8; N]) {
+    if let Some(slice) = bytes.get_mut(AT..AT + N) {
+        slice.copy_from_slice(&value);
+    }
 }

@@ -54,7 +54,7 @@ impl<'a> Headers<'a> {
     }
 
     /// The headers in their order. Cannot fail: [`Records`] walked them once.
-    pub fn iter(&self) -> impl Iterator<Item = Header<'a>> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = Header<'a>> + Clone + use<'a> {
         let mut rest = self.bytes;
         (0..self.count).map_while(move |_| {
             let (header, tail) = take_header(rest).ok()?;

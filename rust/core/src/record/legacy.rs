@@ -33,7 +33,7 @@ pub struct LegacyView<'a> {
     offset: i64,
     timestamp: i64,
     attributes: u8,
-    magic: u8,
+    magic: i8,
     codec: Codec,
 }
 
@@ -42,6 +42,7 @@ impl<'a> LegacyView<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Self, CorruptKind> {
         let head = bytes.first_chunk::<HEADER_UP_TO_MAGIC>().ok_or(CorruptKind::TruncatedEntry)?;
         let [o0, o1, o2, o3, o4, o5, o6, o7, s0, s1, s2, s3, _, _, _, _, magic] = *head;
+        let magic = i8::from_be_bytes([magic]);
         let total = legacy_total_bytes(i32::from_be_bytes([s0, s1, s2, s3]), magic)?;
         let bytes = bytes.get(..total).ok_or(CorruptKind::TruncatedEntry)?;
         let attributes =
@@ -64,7 +65,7 @@ impl<'a> LegacyView<'a> {
 
     /// 0 or 1.
     #[inline]
-    pub fn magic(&self) -> u8 {
+    pub fn magic(&self) -> i8 {
         self.magic
     }
 
@@ -160,14 +161,14 @@ pub type KeyAndValue<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
 /// Bytes of an entry whose size field and magic byte are these, if they can be a legacy message.
 #[inline]
-pub(super) fn legacy_total_bytes(size: i32, magic: u8) -> Result<usize, CorruptKind> {
+pub(super) fn legacy_total_bytes(size: i32, magic: i8) -> Result<usize, CorruptKind> {
     if size < ENTRY_SIZE_MIN {
         return Err(CorruptKind::EntrySize(size));
     }
     match magic {
         1 if size < LEGACY_V1_SIZE_MIN => return Err(CorruptKind::EntrySize(size)),
         0 | 1 => {}
-        _ => return Err(CorruptKind::Magic(i8::from_be_bytes([magic]))),
+        _ => return Err(CorruptKind::Magic(magic)),
     }
     usize::try_from(size)
         .ok()
@@ -181,7 +182,7 @@ fn legacy_codec(attributes: u8) -> Result<Codec, CorruptKind> {
 }
 
 #[inline]
-fn stored_timestamp(bytes: &[u8], magic: u8) -> i64 {
+fn stored_timestamp(bytes: &[u8], magic: i8) -> i64 {
     if magic == 0 {
         return -1;
     }

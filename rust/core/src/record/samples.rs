@@ -1,6 +1,6 @@
 //! Bytes that tests of this folder share: the worked examples of the format's description.
 
-use super::crc32;
+use super::{BatchBuilder, BatchHeader, BatchSpec, BatchView, Records, TimestampType, crc32};
 
 /// The timestamp the examples count from.
 pub(super) const T0: i64 = 1_700_000_000_000;
@@ -14,6 +14,23 @@ pub(super) fn hex(text: &str) -> Vec<u8> {
         .collect::<Vec<_>>();
     assert_eq!(digits.len() % 2, 0);
     digits.chunks(2).map(|pair| (pair[0] << 4) | pair[1]).collect()
+}
+
+/// The batch made again from its decoded records, not compressed. The records are read with their
+/// own times, also where the log stamped the batch.
+pub(super) fn rebuild(batch: &BatchView<'_>, payload: &[u8]) -> Vec<u8> {
+    let header = batch.header();
+    let own_times = BatchHeader {
+        attributes: header.attributes.with_timestamp_type(TimestampType::CreateTime),
+        ..*header
+    };
+    let mut builder = BatchBuilder::new(BatchSpec::of(header)).unwrap();
+    for record in Records::new(&own_times, payload) {
+        builder.push_view(&record.unwrap()).unwrap();
+    }
+    let mut output = Vec::new();
+    builder.finish(&mut output).unwrap();
+    output
 }
 
 /// Version 0, offset 5, key `k`, value `v0`.
@@ -95,6 +112,12 @@ impl Legacy {
         self
     }
 
+    /// With this key.
+    pub(super) fn key(mut self, key: Option<&[u8]>) -> Self {
+        self.key = key.map(<[u8]>::to_vec);
+        self
+    }
+
     /// With this value.
     pub(super) fn value(mut self, value: Option<&[u8]>) -> Self {
         self.value = value.map(<[u8]>::to_vec);
@@ -147,4 +170,66 @@ pub(super) fn batch_f() -> Vec<u8> {
          e5 68 0a 00 00 01 8b cf e5 68 0a 00 00 00 00 00
          00 10 92 00 03 ff ff ff ff 00 00 00 01 20 00 00
          00 08 00 00 00 00 0c 00 00 00 00 00 09 00")
+}
+
+/// The same as its producer sent it.
+pub(super) fn batch_a() -> Vec<u8> {
+    hex("00 00 00 00 00 00 00 00 00 00 00 58 ff ff ff ff
+         02 be 14 50 16 00 00 00 00 00 02 00 00 01 8b cf
+         e5 68 00 00 00 01 8b cf e5 68 05 ff ff ff ff ff
+         ff ff ff ff ff ff ff ff ff 00 00 00 03 1a 00 00
+         00 04 6b 31 0a 68 65 6c 6c 6f 00 1e 00 0a 02 01
+         00 04 04 68 31 02 78 04 68 32 01 10 00 06 04 04
+         6b 32 01 00")
+}
+
+/// Header of the same with append time, 60 s after T0.
+pub(super) fn batch_c_header() -> Vec<u8> {
+    hex("00 00 00 00 00 00 00 64 00 00 00 58 00 00 00 07
+         02 6e b5 76 10 00 08 00 00 00 02 00 00 01 8b cf
+         e5 68 00 00 00 01 8b cf e6 52 60 ff ff ff ff ff
+         ff ff ff ff ff ff ff ff ff 00 00 00 03")
+}
+
+/// Transactional batch of producer 4242 with two records.
+pub(super) fn batch_d() -> Vec<u8> {
+    hex("00 00 00 00 00 00 00 67 00 00 00 43 00 00 00 07
+         02 57 45 2a 9e 00 10 00 00 00 01 00 00 01 8b cf
+         e5 68 00 00 00 01 8b cf e5 68 01 00 00 00 00 00
+         00 10 92 00 03 00 00 00 0a 00 00 00 02 10 00 00
+         00 02 61 02 31 00 10 00 02 02 02 62 02 32 00")
+}
+
+/// [`batch_b`] compacted to its tombstone, with delete horizon.
+pub(super) fn batch_h() -> Vec<u8> {
+    hex("00 00 00 00 00 00 00 64 00 00 00 3d 00 00 00 07
+         02 2a 8a 5d 11 00 40 00 00 00 02 00 00 01 8b d5
+         0b c7 e8 00 00 01 8b cf e5 68 03 ff ff ff ff ff
+         ff ff ff ff ff ff ff ff ff 00 00 00 01 16 00 c9
+         ff b2 52 04 04 6b 32 01 00")
+}
+
+/// [`batch_d`] compacted to nothing.
+pub(super) fn batch_g() -> Vec<u8> {
+    hex("00 00 00 00 00 00 00 67 00 00 00 31 00 00 00 07
+         02 28 d4 f1 34 00 10 00 00 00 01 ff ff ff ff ff
+         ff ff ff 00 00 01 8b cf e5 68 01 00 00 00 00 00
+         00 10 92 00 03 00 00 00 0a 00 00 00 00")
+}
+
+/// Control batch with one leader change.
+pub(super) fn batch_leader_change() -> Vec<u8> {
+    hex("00 00 00 00 00 00 00 00 00 00 00 5e 00 00 00 05
+         02 ca 70 01 93 00 20 00 00 00 00 00 00 01 8b cf
+         e5 68 00 00 00 01 8b cf e5 68 00 ff ff ff ff ff
+         ff ff ff ff ff ff ff ff ff 00 00 00 01 58 00 00
+         00 08 00 00 00 02 44 00 00 00 00 00 01 04 00 00
+         00 01 00 00 00 00 02 00 00 00 00 03 00 03 00 00
+         00 01 00 00 00 00 03 00 00 00")
+}
+
+/// The value in [`batch_leader_change`]: leader 1, voters 1, 2, 3, granting 1, 3.
+pub(super) fn leader_change() -> Vec<u8> {
+    hex("00 00 00 00 00 01 04 00 00 00 01 00 00 00 00 02 00 00 00 00 03 00
+         03 00 00 00 01 00 00 00 00 03 00 00")
 }
