@@ -48,7 +48,7 @@ test-python: $(NATIVE) ## the Python tests: corpus, live brokers, damage
 .PHONY: fuzz-smoke
 fuzz-smoke: $(TOOLS) ## only the fuzz smoke (KAFKASEG_FUZZ_SECONDS=n)
 	@$(build-tools)
-	cargo test --locked --workspace -- fuzz
+	cargo test --locked -p kafkaseg-core --test fuzz_smoke
 
 .PHONY: lint
 lint: $(NATIVE) ## formats, lints, types, stubs, layers

@@ -20,7 +20,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -183,6 +183,13 @@ class Broker:
             time.sleep(0.1)
         raise TimeoutError(f"Kafka {self.release} served nobody in {START_SECONDS} s:\n{self.log_tail()}")
 
+    def wait_until(self, is_done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not is_done():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"Kafka {self.release} did not get there:\n{self.log_tail()}")
+            time.sleep(0.02)
+
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
@@ -197,7 +204,9 @@ class Broker:
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
         # The client must outlive its request.
         admin = self.admin()
-        admin.create_topics([topic])[name].result(timeout=30)
+        admin.create_topics([topic])[name].result(timeout=START_SECONDS)
+        # The controller answers before the broker has made the directories.
+        self.wait_until(lambda: all((self.data_dir / f"{name}-{n}").is_dir() for n in range(partitions)))
 
     def stop(self) -> None:
         """Clean stop: ends with .kafka_cleanshutdown in the data folder."""

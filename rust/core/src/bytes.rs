@@ -20,6 +20,13 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
+    /// The next `count` bytes.
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], CorruptKind> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(self.short)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
     /// The next `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], CorruptKind> {
         let (taken, rest) = self.rest.split_first_chunk::<N>().ok_or(self.short)?;

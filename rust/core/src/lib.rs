@@ -11,6 +11,7 @@ pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod index;
+pub mod internal;
 pub mod limits;
 pub mod names;
 pub mod producer;

@@ -49,3 +49,7 @@ pub const FILE_NAME_MAX: usize = 255;
 /// Text files of a directory (checkpoints, properties) are refused above this size: 10,000
 /// partitions with the longest legal names take less than 3 MiB.
 pub const TEXT_FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Values that one message of an internal topic may hold. The smallest take a byte on disk and some
+/// sixty in memory; a partition list of 1 MiB, Kafka's default for a batch, holds 300,000.
+pub const MESSAGE_VALUES_MAX: usize = 4 << 20;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use kafkaseg_core::{CorruptKind, Error};
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::call::PyCallArgs;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -1,5 +1,7 @@
 //! The native half of the `kafkaseg` Python package: translates types and errors, decides nothing.
 
+#![expect(clippy::needless_pass_by_value, reason = "Python hands arguments over by value")]
+
 mod arrow;
 mod error;
 mod pulse;

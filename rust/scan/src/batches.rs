@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatch,
+    Array, ArrayRef, BooleanArray, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatch,
     StringArray, UInt32Array,
 };
-use kafkaseg_core::fs::Fs;
-use kafkaseg_core::record::Codec;
+use kafkaseg_core::fs::{File, Fs};
+use kafkaseg_core::record::{BatchHeader, Codec};
 use kafkaseg_core::segment::{Depth, EntryHead, Step, Walker, Window};
 use kafkaseg_core::{Error, Result};
 
 use crate::plan::{Chunk, Plan};
 use crate::pulse::{ENTRIES_BETWEEN, Pulse};
 use crate::report::{Place, Report};
-use kafkaseg_core::fs::File;
 
 /// The header facts of one batch.
 struct Row {
@@ -55,7 +54,7 @@ fn walk<S: Fs>(
     let window = Window::new(file, chunk.start, chunk.end, read_bytes);
     let mut walker = Walker::new(window, span, depth);
     for entries in 0_u32.. {
-        if entries % ENTRIES_BETWEEN == 0 {
+        if entries.is_multiple_of(ENTRIES_BETWEEN) {
             pulse()?;
         }
         match walker.step()? {
@@ -80,132 +79,79 @@ fn walk<S: Fs>(
 }
 
 fn table(plan: &Plan, rows: &[Row]) -> Result<RecordBatch> {
-    fn signed(value: u64) -> i64 {
-        i64::try_from(value).unwrap_or(i64::MAX)
-    }
+    let mut columns = place_columns(plan, rows);
+    columns.extend(content_columns(rows));
+    columns.extend(producer_columns(rows));
+    let columns = columns.into_iter().map(|(name, array)| (name, array, true));
+    RecordBatch::try_from_iter_with_nullable(columns)
+        .map_err(|error| Error::Invalid(format!("arrow: {error}")))
+}
+
+/// Where each batch stands.
+fn place_columns(plan: &Plan, rows: &[Row]) -> Vec<Named> {
     let snapshot = |row: &Row| plan.partitions.get(row.partition).map(|plan| &plan.snapshot);
-    let of_batch = |get: fn(&kafkaseg_core::record::BatchHeader) -> i64| -> Vec<Option<i64>> {
-        rows.iter()
-            .map(|row| match &row.head {
-                EntryHead::Batch(header) => Some(get(header)),
-                EntryHead::Message(_) => None,
-            })
-            .collect()
-    };
-    let narrow = |values: Vec<Option<i64>>| -> Int32Array {
-        values.into_iter().map(|value| value.and_then(|value| i32::try_from(value).ok())).collect()
-    };
-    let count = |row: &Row| match &row.head {
+    vec![
+        ("topic", column::<StringArray, _>(rows, |row| Some(&*snapshot(row)?.topic))),
+        ("partition", column::<Int32Array, _>(rows, |row| Some(snapshot(row)?.partition))),
+        ("segment", column::<Int64Array, _>(rows, |row| Some(row.segment))),
+        ("position", column::<Int64Array, _>(rows, |row| i64::try_from(row.position).ok())),
+        ("bytes", column::<Int32Array, _>(rows, |row| i32::try_from(row.head.total_bytes()).ok())),
+    ]
+}
+
+/// What each batch holds; a compressed old-format set tells neither its first offset nor how many
+/// records it has.
+fn content_columns(rows: &[Row]) -> Vec<Named> {
+    let codec = |row: &Row| row.head.attributes().codec().ok().map(Codec::name);
+    let records = |row: &Row| match &row.head {
         EntryHead::Batch(header) => Some(header.records_count),
         EntryHead::Message(_) => row.head.base_offset().map(|_| 1),
     };
-    let codec = |row: &Row| row.head.attributes().codec().unwrap_or(Codec::None).name();
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        (
-            "topic",
-            Arc::new(
-                rows.iter().map(|row| snapshot(row).map(|s| &*s.topic)).collect::<StringArray>(),
-            ),
-        ),
-        (
-            "partition",
-            Arc::new(
-                rows.iter().map(|row| snapshot(row).map(|s| s.partition)).collect::<Int32Array>(),
-            ),
-        ),
-        ("segment", Arc::new(rows.iter().map(|row| Some(row.segment)).collect::<Int64Array>())),
-        (
-            "position",
-            Arc::new(rows.iter().map(|row| Some(signed(row.position))).collect::<Int64Array>()),
-        ),
-        (
-            "bytes",
-            Arc::new(
-                rows.iter()
-                    .map(|row| i32::try_from(row.head.total_bytes()).ok())
-                    .collect::<Int32Array>(),
-            ),
-        ),
-        ("magic", Arc::new(rows.iter().map(|row| Some(row.head.magic())).collect::<Int8Array>())),
-        ("codec", Arc::new(rows.iter().map(|row| Some(codec(row))).collect::<StringArray>())),
-        (
-            "base_offset",
-            Arc::new(rows.iter().map(|row| row.head.base_offset()).collect::<Int64Array>()),
-        ),
-        (
-            "last_offset",
-            Arc::new(rows.iter().map(|row| Some(row.head.last_offset())).collect::<Int64Array>()),
-        ),
-        ("records", Arc::new(rows.iter().map(count).collect::<Int32Array>())),
-        (
-            "leader_epoch",
-            Arc::new(rows.iter().map(|row| row.head.leader_epoch()).collect::<Int32Array>()),
-        ),
+    vec![
+        ("magic", column::<Int8Array, _>(rows, |row| Some(row.head.magic()))),
+        ("codec", column::<StringArray, _>(rows, codec)),
+        ("base_offset", column::<Int64Array, _>(rows, |row| row.head.base_offset())),
+        ("last_offset", column::<Int64Array, _>(rows, |row| Some(row.head.last_offset()))),
+        ("records", column::<Int32Array, _>(rows, records)),
+        ("leader_epoch", column::<Int32Array, _>(rows, |row| row.head.leader_epoch())),
         (
             "timestampType",
-            Arc::new(
-                rows.iter().map(|row| Some(row.head.timestamp_type().id())).collect::<Int32Array>(),
-            ),
+            column::<Int32Array, _>(rows, |row| Some(row.head.timestamp_type().id())),
         ),
-        ("base_timestamp", Arc::new(Int64Array::from(of_batch(|header| header.base_timestamp)))),
-        (
-            "max_timestamp",
-            Arc::new(rows.iter().map(|row| Some(row.head.max_timestamp())).collect::<Int64Array>()),
-        ),
-        ("producer_id", Arc::new(Int64Array::from(of_batch(|header| header.producer_id)))),
-        (
-            "producer_epoch",
-            Arc::new(
-                of_batch(|header| i64::from(header.producer_epoch))
-                    .into_iter()
-                    .map(|value| value.and_then(|value| i16::try_from(value).ok()))
-                    .collect::<Int16Array>(),
-            ),
-        ),
-        ("base_sequence", Arc::new(narrow(of_batch(|header| i64::from(header.base_sequence))))),
+        ("base_timestamp", column::<Int64Array, _>(rows, |row| Some(batch(row)?.base_timestamp))),
+        ("max_timestamp", column::<Int64Array, _>(rows, |row| Some(row.head.max_timestamp()))),
+    ]
+}
+
+/// Facts that only version 2 batches have; null for older ones.
+fn producer_columns(rows: &[Row]) -> Vec<Named> {
+    let flags = |row: &Row| Some(batch(row)?.attributes);
+    vec![
+        ("producer_id", column::<Int64Array, _>(rows, |row| Some(batch(row)?.producer_id))),
+        ("producer_epoch", column::<Int16Array, _>(rows, |row| Some(batch(row)?.producer_epoch))),
+        ("base_sequence", column::<Int32Array, _>(rows, |row| Some(batch(row)?.base_sequence))),
         (
             "is_transactional",
-            Arc::new(
-                rows.iter()
-                    .map(|row| {
-                        Some(row.head.magic() == 2 && row.head.attributes().is_transactional())
-                    })
-                    .collect::<BooleanArray>(),
-            ),
+            column::<BooleanArray, _>(rows, |row| Some(flags(row)?.is_transactional())),
         ),
-        (
-            "is_control",
-            Arc::new(
-                rows.iter()
-                    .map(|row| Some(row.head.magic() == 2 && row.head.attributes().is_control()))
-                    .collect::<BooleanArray>(),
-            ),
-        ),
-        (
-            "delete_horizon",
-            Arc::new(
-                rows.iter()
-                    .map(|row| match &row.head {
-                        EntryHead::Batch(header) => header.delete_horizon(),
-                        EntryHead::Message(_) => None,
-                    })
-                    .collect::<Int64Array>(),
-            ),
-        ),
-        (
-            "crc",
-            Arc::new(
-                rows.iter()
-                    .map(|row| match &row.head {
-                        EntryHead::Batch(header) => Some(header.crc),
-                        EntryHead::Message(_) => None,
-                    })
-                    .collect::<UInt32Array>(),
-            ),
-        ),
-    ];
-    RecordBatch::try_from_iter_with_nullable(
-        columns.into_iter().map(|(name, array)| (name, array, true)),
-    )
-    .map_err(|error| Error::Invalid(format!("arrow: {error}")))
+        ("is_control", column::<BooleanArray, _>(rows, |row| Some(flags(row)?.is_control()))),
+        ("delete_horizon", column::<Int64Array, _>(rows, |row| batch(row)?.delete_horizon())),
+        ("crc", column::<UInt32Array, _>(rows, |row| Some(batch(row)?.crc))),
+    ]
+}
+
+type Named = (&'static str, ArrayRef);
+
+fn batch(row: &Row) -> Option<&BatchHeader> {
+    match &row.head {
+        EntryHead::Batch(header) => Some(header),
+        EntryHead::Message(_) => None,
+    }
+}
+
+fn column<'a, A, T>(rows: &'a [Row], get: impl Fn(&'a Row) -> Option<T>) -> ArrayRef
+where
+    A: Array + FromIterator<Option<T>> + 'static,
+{
+    Arc::new(rows.iter().map(get).collect::<A>())
 }

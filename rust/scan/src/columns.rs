@@ -479,6 +479,7 @@ fn sequence((base_offset, base_sequence): (i64, i32), offset: i64) -> i32 {
     i32::try_from(sequence & i64::from(i32::MAX)).unwrap_or(-1)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 fn arrow_error(error: arrow_schema::ArrowError) -> Error {
     Error::Invalid(format!("arrow: {error}"))
 }

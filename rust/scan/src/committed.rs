@@ -145,7 +145,7 @@ impl State {
         let window = Window::new(file, 0, segment.bytes, read_bytes);
         let mut walker = Walker::new(window, partition.span(index), depth);
         for entries in 0_u32.. {
-            if entries % ENTRIES_BETWEEN == 0 {
+            if entries.is_multiple_of(ENTRIES_BETWEEN) {
                 pulse()?;
             }
             match walker.step()? {

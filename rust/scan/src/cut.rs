@@ -70,7 +70,6 @@ impl Cutter {
 
     /// Moves a chunk's start to a batch at or before `offset`.
     pub(crate) fn seek<S: Fs>(
-        &self,
         fs: &S,
         partition: &Partition,
         chunk: &mut Chunk,

@@ -120,13 +120,13 @@ impl Discovery {
             }
             EntryKind::File | EntryKind::Special => return Ok(false),
         }
-        let passed = match parsed.state {
+        let why = match parsed.state {
             DirState::Live => None,
             DirState::Delete(_) => Some("waits for deletion"),
             DirState::Future(_) => Some("is a replica on the move"),
             DirState::Stray(_) => Some("is a stray replica"),
         };
-        if let Some(why) = passed {
+        if let Some(why) = why {
             self.passed.push((path, why));
             return Ok(true);
         }

@@ -223,7 +223,7 @@ impl Plan {
                 }
             }
             if from > segment.base_offset {
-                Cutter::default().seek(fs, &plan.snapshot, &mut chunk, from)?;
+                Cutter::seek(fs, &plan.snapshot, &mut chunk, from)?;
             }
             chunks.push(chunk);
         }

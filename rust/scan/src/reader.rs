@@ -252,7 +252,7 @@ impl<S: Fs> Reader<S> {
     /// Takes the next entry of the current chunk.
     fn step(&mut self, pulse: &mut Pulse<'_>) -> Result<()> {
         self.entries = self.entries.wrapping_add(1);
-        if self.entries % ENTRIES_BETWEEN == 0 {
+        if self.entries.is_multiple_of(ENTRIES_BETWEEN) {
             pulse()?;
         }
         let Some(current) = &mut self.current else { return Ok(()) };

@@ -1,4 +1,6 @@
-//! Offsets by timestamp, as a broker answers `ListOffsets`.
+//! Offsets by timestamp, as a broker answers `ListOffsets`, with its two oddities: a time is looked
+//! for only in the first segment whose largest timestamp reaches it, even if no record there is left
+//! to qualify; and the largest timestamp is looked for below the log start too.
 
 use kafkaseg_core::fs::Fs;
 use kafkaseg_core::record::{BatchHeader, Codec, LegacyRecords, LegacyView, RecordView, Records};
@@ -67,12 +69,11 @@ pub fn offset_for_time<S: Fs>(
         let first = snapshot.epochs.first().filter(|(_, start)| *start <= offset);
         return Ok(Some(TimeAnswer { offset, timestamp: -1, leader_epoch: first.map(|e| e.0) }));
     }
-    let mut search =
-        Search { query, start: snapshot.log_start, best: None, payload: V2Payload::default() };
+    let mut search = Search::new(query, snapshot.log_start);
     let mut end = snapshot.segments.first().map_or(0, |segment| segment.base_offset);
     for index in 0..snapshot.segments.len() {
         end = search.walk(fs, snapshot, index, pulse)?;
-        if matches!(query, TimeQuery::At(_)) && search.best.is_some() {
+        if search.is_over {
             break;
         }
     }
@@ -100,10 +101,17 @@ struct Search {
     query: TimeQuery,
     start: i64,
     best: Option<TimeAnswer>,
+    /// No later segment is to be searched.
+    is_over: bool,
     payload: V2Payload,
 }
 
 impl Search {
+    fn new(query: TimeQuery, start: i64) -> Self {
+        let start = if query == TimeQuery::MaxTimestamp { i64::MIN } else { start };
+        Self { query, start, best: None, is_over: false, payload: V2Payload::default() }
+    }
+
     /// Walks a segment; returns the offset after its last record.
     fn walk<S: Fs>(
         &mut self,
@@ -116,22 +124,26 @@ impl Search {
         let file = snapshot.open_segment(fs, segment)?;
         let window = Window::new(file, 0, segment.bytes, 8 << 10);
         let mut walker = Walker::new(window, snapshot.span(index), Depth::Heads);
+        let mut largest = -1;
         for entries in 0_u32.. {
-            if entries % ENTRIES_BETWEEN == 0 {
+            if entries.is_multiple_of(ENTRIES_BETWEEN) {
                 pulse()?;
             }
             match walker.step()? {
                 Step::Entry(head) => {
+                    largest = largest.max(head.max_timestamp());
                     if self.is_candidate(&head) {
                         self.look_into::<S>(&head, &mut walker)?;
-                        if matches!(self.query, TimeQuery::At(_)) && self.best.is_some() {
-                            break;
-                        }
                     }
                 }
                 Step::Damage { .. } => {}
                 Step::Torn { .. } | Step::End => break,
             }
+        }
+        if let TimeQuery::At(time) = self.query {
+            // A segment without timestamps counts by the age of its file.
+            let largest = if largest < 0 { segment.modified_ms } else { largest };
+            self.is_over = largest >= time;
         }
         Ok(walker.expected())
     }
@@ -141,7 +153,7 @@ impl Search {
             return false;
         }
         match self.query {
-            TimeQuery::At(time) => head.max_timestamp() >= time,
+            TimeQuery::At(time) => self.best.is_none() && head.max_timestamp() >= time,
             TimeQuery::MaxTimestamp => {
                 self.best.is_none_or(|best| head.max_timestamp() > best.timestamp)
                     && head.max_timestamp() >= 0

@@ -20,3 +20,6 @@ pub use offsets::OffsetCheckpoint;
 pub use partition_metadata::PartitionMetadata;
 pub use properties::Properties;
 pub use quorum_state::QuorumState;
+
+#[cfg(test)]
+pub(crate) use json::Json;
