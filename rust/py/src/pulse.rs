@@ -26,7 +26,7 @@ impl Signals {
             return Ok(());
         }
         self.looked = Instant::now();
-        match Python::try_attach(Python::check_signals) {
+        match Python::try_attach(|py: Python<'_>| Python::check_signals(py)) {
             Some(Err(raised)) => {
                 self.raised = Some(raised);
                 Err(Error::Interrupted)

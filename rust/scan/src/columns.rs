@@ -15,7 +15,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::SchemaRef;
-use kafkaseg_core::record::{Codec, RecordView, TimestampType};
+use kafkaseg_core::record::{Codec, Headers, RecordSpan, RecordView, TimestampType};
 use kafkaseg_core::{Error, Result};
 
 use crate::schema::{Column, header_fields, header_item, schema_of};
@@ -62,21 +62,29 @@ impl BytesColumn {
                 validity.append(true);
             }
         } else {
-            self.push_null();
+            note_null(&mut self.validity, self.offsets.len() - 1);
         }
         // The reader finishes a batch long before 2 GiB, see `Columns::is_full`.
         self.offsets.push(i32::try_from(self.data.len()).unwrap_or(i32::MAX));
     }
 
-    fn push_null(&mut self) {
-        let rows = self.offsets.len() - 1;
-        self.validity
-            .get_or_insert_with(|| {
-                let mut validity = BooleanBufferBuilder::new(rows + 1024);
-                validity.append_n(rows, true);
-                validity
-            })
-            .append(false);
+    /// Appends many at once: the offsets grow without a check each.
+    #[inline]
+    fn extend<'a>(&mut self, items: impl Iterator<Item = Option<&'a [u8]>>) {
+        let Self { offsets, data, validity } = self;
+        let mut row = offsets.len() - 1;
+        offsets.extend(items.map(|item| {
+            if let Some(bytes) = item {
+                data.extend_from_slice(bytes);
+                if let Some(validity) = validity {
+                    validity.append(true);
+                }
+            } else {
+                note_null(validity, row);
+            }
+            row += 1;
+            i32::try_from(data.len()).unwrap_or(i32::MAX)
+        }));
     }
 
     fn truncate(&mut self, rows: usize) {
@@ -112,6 +120,18 @@ impl BytesColumn {
     }
 }
 
+/// Appends a null; the first makes the bitmap, in which all rows before it are valid.
+#[cold]
+fn note_null(validity: &mut Option<BooleanBufferBuilder>, rows: usize) {
+    validity
+        .get_or_insert_with(|| {
+            let mut validity = BooleanBufferBuilder::new(rows + 1024);
+            validity.append_n(rows, true);
+            validity
+        })
+        .append(false);
+}
+
 /// Header lists: one entry per record that has any.
 struct HeadersColumn {
     offsets: Vec<i32>,
@@ -130,8 +150,8 @@ impl HeadersColumn {
         }
     }
 
-    fn push(&mut self, record: &RecordView<'_>) {
-        for header in record.headers.iter() {
+    fn push(&mut self, headers: Headers<'_>) {
+        for header in headers.iter() {
             // Names that are not UTF-8 read as Kafka's own clients show them, with U+FFFD.
             match std::str::from_utf8(header.key) {
                 Ok(_) => self.keys.push(Some(header.key)),
@@ -139,7 +159,7 @@ impl HeadersColumn {
             }
             self.values.push(header.value);
         }
-        self.validity.append(!record.headers.is_empty());
+        self.validity.append(!headers.is_empty());
         self.offsets.push(i32::try_from(self.keys.offsets.len() - 1).unwrap_or(i32::MAX));
     }
 
@@ -361,6 +381,31 @@ impl Columns {
         self.batch_bytes.saturating_sub(used)
     }
 
+    /// Appends records by their places in a payload, column by column.
+    pub(crate) fn append(&mut self, payload: &[u8], spans: &[RecordSpan], base: (i64, i32)) {
+        if let Some(keys) = &mut self.keys {
+            keys.extend(spans.iter().map(|span| span.key(payload)));
+        }
+        if let Some(values) = &mut self.values {
+            values.extend(spans.iter().map(|span| span.value(payload)));
+        }
+        if let Some(offsets) = &mut self.offsets {
+            offsets.extend(spans.iter().map(|span| span.offset));
+        }
+        if let Some(timestamps) = &mut self.timestamps {
+            timestamps.extend(spans.iter().map(|span| microseconds(span.timestamp)));
+        }
+        if let Some(headers) = &mut self.headers {
+            for span in spans {
+                headers.push(span.headers(payload));
+            }
+        }
+        if let Some(sequences) = &mut self.sequences {
+            sequences.extend(spans.iter().map(|span| sequence(base, span.offset)));
+        }
+        self.rows_of_batch += spans.len();
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, record: &RecordView<'_>, base: (i64, i32)) {
         if let Some(keys) = &mut self.keys {
@@ -373,12 +418,10 @@ impl Columns {
             offsets.push(record.offset);
         }
         if let Some(timestamps) = &mut self.timestamps {
-            // Timestamps beyond the year 294,246 do not fit microseconds; they read as the last
-            // instant that does.
-            timestamps.push(record.timestamp.saturating_mul(1000));
+            timestamps.push(microseconds(record.timestamp));
         }
         if let Some(headers) = &mut self.headers {
-            headers.push(record);
+            headers.push(record.headers);
         }
         if let Some(sequences) = &mut self.sequences {
             sequences.push(sequence(base, record.offset));
@@ -467,6 +510,13 @@ impl Columns {
 fn take<T>(values: &mut Vec<T>) -> Vec<T> {
     let capacity = values.len() + values.len() / 8;
     std::mem::replace(values, Vec::with_capacity(capacity))
+}
+
+/// Timestamps beyond the year 294,246 do not fit microseconds; they read as the last instant that
+/// does.
+#[inline]
+fn microseconds(milliseconds: i64) -> i64 {
+    milliseconds.saturating_mul(1000)
 }
 
 #[inline]

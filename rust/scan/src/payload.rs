@@ -5,12 +5,12 @@
 //! well it compressed.
 
 use kafkaseg_core::CorruptKind;
-use kafkaseg_core::codec::{Decoder, InflateError, Inflation};
+use kafkaseg_core::codec::{Decoder, Dialect, InflateError, Paused};
 use kafkaseg_core::limits::{
     BATCH_HEADER_BYTES, INFLATE_WINDOW_BYTES, LEGACY_SET_BYTES_MAX, RECORD_BYTES_MAX,
 };
 use kafkaseg_core::record::varint::read_varint;
-use kafkaseg_core::record::{BatchHeader, Codec, LegacyView, Records};
+use kafkaseg_core::record::{BatchHeader, Codec, LegacyView, RecordSpan, Records};
 
 use crate::columns::Columns;
 use crate::reader::Wanted;
@@ -38,7 +38,7 @@ enum Source {
 }
 
 struct Streamed {
-    inflation: Inflation,
+    paused: Paused,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -50,6 +50,7 @@ struct Streamed {
 pub(crate) struct V2Payload {
     decoder: Decoder,
     open: Option<Open>,
+    spans: Vec<RecordSpan>,
 }
 
 struct Open {
@@ -77,7 +78,7 @@ impl V2Payload {
             match self.decoder.inflate(codec, stored, INFLATE_WINDOW_BYTES) {
                 Ok(_) => Source::Inflated,
                 Err(InflateError::OverBudget) => Source::Streamed(Box::new(Streamed {
-                    inflation: Inflation::start(codec, stored)?,
+                    paused: self.decoder.stream(codec, stored)?.pause(),
                     buffer: Vec::new(),
                     start: 0,
                     end: 0,
@@ -102,59 +103,81 @@ impl V2Payload {
             Source::Plain => stored,
             Source::Inflated => self.decoder.inflated(),
             Source::Streamed(streamed) => {
-                return streamed.pump(stored, &mut open.records, open.wanted, columns, base);
+                let decoder = &mut self.decoder;
+                let input = Compressed { decoder, stored };
+                return streamed.pump(input, &mut open.records, open.wanted, columns, base);
             }
         };
         let mut records = open.records.resume(payload.get(open.cursor..).unwrap_or_default());
-        let pumped = drain(&mut records, open.wanted, columns, base)?;
+        let pumped = drain(&mut records, open.wanted, &mut self.spans, columns, base)?;
         open.cursor = payload.len() - records.rest().len();
         open.records = records.resume(&[]);
         Ok(pumped)
     }
 }
 
+/// Records that are placed before their columns are built: few enough to stay in the first-level
+/// cache, enough to make each column's loop a long one.
+const SPANS: usize = 256;
+
 /// Pushes whole records of contiguous bytes.
-#[inline]
 fn drain(
     records: &mut Records<'_>,
     wanted: Option<Wanted>,
+    spans: &mut Vec<RecordSpan>,
     columns: &mut Columns,
     base: (i64, i32),
 ) -> Result<Pumped, CorruptKind> {
-    let fits = records.rest().len() <= columns.room().saturating_add(OVERSHOOT_BYTES);
-    if fits && wanted.is_none() {
-        while let Some(record) = records.next_record()? {
-            columns.push(&record, base);
-        }
-        return Ok(Pumped::Done);
-    }
-    while let Some(record) = records.next_record()? {
-        if wanted.is_none_or(|wanted| wanted.takes(&record)) {
-            columns.push(&record, base);
-            if columns.is_full() {
-                return Ok(Pumped::Full);
+    let payload = records.payload();
+    loop {
+        spans.clear();
+        // When the rest is larger than the room, fewer records at a time keep close to the size.
+        let room = columns.room().saturating_add(OVERSHOOT_BYTES);
+        let most = if records.rest().len() <= room { SPANS } else { 1 };
+        let mut is_done = false;
+        while spans.len() < most {
+            let Some(span) = records.next_span()? else {
+                is_done = true;
+                break;
+            };
+            if wanted.is_none_or(|wanted| wanted.takes(span.offset, span.timestamp)) {
+                spans.push(span);
             }
         }
+        columns.append(payload, spans, base);
+        if is_done {
+            return Ok(Pumped::Done);
+        }
+        if columns.is_full() {
+            return Ok(Pumped::Full);
+        }
     }
-    Ok(Pumped::Done)
+}
+
+/// The compressed payload, and the decoder that holds the rest of the stream's state.
+struct Compressed<'a> {
+    decoder: &'a mut Decoder,
+    stored: &'a [u8],
 }
 
 impl Streamed {
     fn pump(
         &mut self,
-        stored: &[u8],
+        mut input: Compressed<'_>,
         records: &mut Records<'static>,
         wanted: Option<Wanted>,
         columns: &mut Columns,
         base: (i64, i32),
     ) -> Result<Pumped, CorruptKind> {
         while records.left() > 0 {
-            self.make_available(stored)?;
+            self.make_available(&mut input)?;
             let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
             let mut here = records.resume(bytes);
             let record = here.next_record()?;
             self.start = self.end - here.rest().len();
-            if let Some(record) = record.filter(|record| wanted.is_none_or(|w| w.takes(record))) {
+            if let Some(record) = record.filter(|record| {
+                wanted.is_none_or(|wanted| wanted.takes(record.offset, record.timestamp))
+            }) {
                 columns.push(&record, base);
             }
             *records = here.resume(&[]);
@@ -162,14 +185,14 @@ impl Streamed {
                 return Ok(Pumped::Full);
             }
         }
-        self.refill(stored, 1)?;
+        self.refill(&mut input, 1)?;
         if self.start < self.end { Err(CorruptKind::TrailingBytes) } else { Ok(Pumped::Done) }
     }
 
     /// Makes the next record whole in the buffer, or all that is left of the stream.
-    fn make_available(&mut self, stored: &[u8]) -> Result<(), CorruptKind> {
+    fn make_available(&mut self, input: &mut Compressed<'_>) -> Result<(), CorruptKind> {
         // The longest length prefix is five bytes.
-        self.refill(stored, 5)?;
+        self.refill(input, 5)?;
         let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
         let (length, taken) = read_varint(bytes)?;
         let length =
@@ -177,17 +200,18 @@ impl Streamed {
         if length > RECORD_BYTES_MAX {
             return Err(CorruptKind::RecordTooLarge(u64::try_from(length).unwrap_or(u64::MAX)));
         }
-        self.refill(stored, length.saturating_add(taken))
+        self.refill(input, length.saturating_add(taken))
     }
 
     /// Inflates until `bytes` bytes are held or the stream ends.
-    fn refill(&mut self, stored: &[u8], bytes: usize) -> Result<(), CorruptKind> {
+    fn refill(&mut self, input: &mut Compressed<'_>, bytes: usize) -> Result<(), CorruptKind> {
         if self.end - self.start >= bytes || self.is_at_end {
             return Ok(());
         }
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
+        let mut stream = input.decoder.resume(self.paused, input.stored)?;
         while self.end < bytes && !self.is_at_end {
             if self.end == self.buffer.len() {
                 // Grown as the stream gives bytes, not as a length field asks for them.
@@ -195,10 +219,11 @@ impl Streamed {
                 self.buffer.resize(grown, 0);
             }
             let room = self.buffer.get_mut(self.end..).unwrap_or_default();
-            let read = self.inflation.read(stored, room)?;
+            let read = stream.read(room)?;
             self.end += read;
             self.is_at_end = read == 0;
         }
+        self.paused = stream.pause();
         Ok(())
     }
 }
@@ -220,8 +245,9 @@ pub(crate) fn inflate_whole<'a>(
 /// The inflated set of an old-format wrapper.
 pub(crate) fn inflate_legacy<'a>(
     payload: &'a mut V2Payload,
-    view: &LegacyView<'_>,
+    view: &LegacyView<'a>,
 ) -> Result<&'a [u8], CorruptKind> {
     let stored = view.compressed()?;
-    Ok(payload.decoder.inflate_legacy(view.codec(), view.magic(), stored, LEGACY_SET_BYTES_MAX)?)
+    let dialect = Dialect::from_magic(view.magic()).ok_or(CorruptKind::Magic(view.magic()))?;
+    Ok(payload.decoder.inflate_as(dialect, view.codec(), stored, LEGACY_SET_BYTES_MAX)?)
 }

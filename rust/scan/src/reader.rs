@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use kafkaseg_core::fs::{File, Fs};
 use kafkaseg_core::limits::BATCH_HEADER_BYTES;
-use kafkaseg_core::record::{BatchHeader, Codec, LegacyRecords, LegacyView, RecordView};
+use kafkaseg_core::record::{BatchHeader, Codec, LegacyRecords, LegacyView};
 use kafkaseg_core::segment::{Depth, EntryHead, Step, Walker, Window};
 use kafkaseg_core::{CorruptKind, Error, Result};
 
@@ -33,7 +33,7 @@ pub(crate) struct Wanted {
     start: i64,
     end: i64,
     start_timestamp: i64,
-    end_timestamp: i64,
+    last_timestamp: i64,
     by_time: bool,
 }
 
@@ -46,11 +46,11 @@ impl Wanted {
     }
 
     #[inline]
-    pub(crate) fn takes(&self, record: &RecordView<'_>) -> bool {
-        record.offset >= self.start
-            && record.offset < self.end
-            && record.timestamp >= self.start_timestamp
-            && record.timestamp < self.end_timestamp
+    pub(crate) fn takes(&self, offset: i64, timestamp: i64) -> bool {
+        offset >= self.start
+            && offset < self.end
+            && timestamp >= self.start_timestamp
+            && timestamp <= self.last_timestamp
     }
 }
 
@@ -217,7 +217,7 @@ impl<S: Fs> Reader<S> {
                 start: partition.start,
                 end: partition.end.min(stable),
                 start_timestamp: options.start_timestamp.unwrap_or(i64::MIN),
-                end_timestamp: options.end_timestamp.unwrap_or(i64::MAX),
+                last_timestamp: options.end_timestamp.map_or(i64::MAX, |end| end.saturating_sub(1)),
                 by_time: options.start_timestamp.is_some() || options.end_timestamp.is_some(),
             },
             committed,
@@ -420,7 +420,7 @@ impl<S: Fs> Reader<S> {
         };
         facts.base_offset = records.first_offset();
         while let Some(record) = records.next_record()? {
-            if current.wanted.takes(&record) {
+            if current.wanted.takes(record.offset, record.timestamp) {
                 self.columns.push(&record, (0, -1));
             }
         }

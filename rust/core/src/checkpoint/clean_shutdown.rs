@@ -4,8 +4,8 @@
 //! {"version":0,"brokerEpoch":13}       no line end
 //! ```
 //!
-//! 1. The file's presence is the message. Brokers before 3.7 write it empty; the epoch is then
-//!    unknown, and so it is when the content does not parse: the logs still are clean.
+//! 1. The file's presence is the message. Older brokers (2.8 and before) write it empty; the epoch
+//!    is then unknown, and so it is when the content does not parse: the logs still are clean.
 //! 2. Unknown fields are ignored.
 //!
 //! Written last at shutdown, read and deleted first at start, so that a crash while loading is

@@ -8,9 +8,8 @@
 //! 7 1534
 //! ```
 //!
-//! 1. Once read, epochs and start offsets both increase strictly. A file need not: early releases
-//!    wrote an epoch that got no records with the start offset of the next. As in Kafka, a later
-//!    line removes the ones before it that are not below it in both.
+//! 1. Once read, epochs and start offsets both increase strictly. A file that breaks this is no
+//!    error: as in Kafka, a later line removes the ones before it that are not below it in both.
 //! 2. Neither is negative.
 //!
 //! Replaced when an epoch begins and on truncation; a missing file is an empty one.

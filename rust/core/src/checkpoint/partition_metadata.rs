@@ -8,8 +8,8 @@
 //! 1. The version is not negative; higher ones are read alike, so that a downgrade works.
 //! 2. The topic id is not all zero.
 //!
-//! Written before the first byte of the log, never changed. Absent in logs of brokers before 2.8
-//! and of topics without an id: the id is then unknown.
+//! Written before the first byte of the log, never changed. Older brokers (seen: up to 2.8.2)
+//! write none: the id is then unknown.
 
 use super::lines;
 use crate::record::CorruptKind;

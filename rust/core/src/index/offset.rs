@@ -8,8 +8,9 @@
 //! 1. Offsets and positions increase strictly; the first batch of a segment is never indexed, so
 //!    no entry is all zeros.
 //! 2. Every batch that starts before an entry's position ends before the entry's offset. That is
-//!    all a lookup needs, because a forward scan follows; brokers before 1.0 store the *first*
-//!    offset of the batch, those before 3.9.1 one entry for a whole append.
+//!    all a lookup needs, because a forward scan follows. The table is what 3.9.1 and 4.3 write;
+//!    0.9 to 1.1 store the *first* offset of the batch, 2.8 the last offset of a whole append,
+//!    which can be several batches.
 //! 3. The active segment's file is preallocated with zeros; they stay after a crash.
 //!
 //! Written on append about every `index.interval.bytes`, fsynced with its segment. A missing or

@@ -6,6 +6,7 @@
 //!
 //! Iterating allocates nothing: keys, values and headers are slices of the payload.
 
+use super::span::{RecordSpan, read_span};
 use super::varint::{read_varint, read_varlong};
 use super::{BatchHeader, CorruptKind, TimestampType};
 
@@ -41,6 +42,12 @@ pub struct Header<'a> {
 }
 
 impl<'a> Headers<'a> {
+    /// Headers that were walked once and found well formed.
+    #[inline]
+    pub(super) fn walked(bytes: &'a [u8], count: u32) -> Self {
+        Self { bytes, count }
+    }
+
     /// Number of headers.
     #[inline]
     pub fn len(&self) -> usize {
@@ -67,7 +74,8 @@ impl<'a> Headers<'a> {
 /// Iterator over the records of an inflated payload. Stops after the first error.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
-    rest: &'a [u8],
+    payload: &'a [u8],
+    at: usize,
     left: i32,
     base_offset: i64,
     base_timestamp: i64,
@@ -81,10 +89,12 @@ impl<'a> Records<'a> {
         let append_time = (header.attributes.timestamp_type() == TimestampType::LogAppendTime)
             .then_some(header.max_timestamp);
         Self {
-            rest: payload,
+            payload,
+            at: 0,
             left: header.records_count,
             base_offset: header.base_offset,
-            base_timestamp: header.base_timestamp,
+            // Deltas do not count when the broker set the time.
+            base_timestamp: if append_time.is_some() { 0 } else { header.base_timestamp },
             append_time,
         }
     }
@@ -98,13 +108,20 @@ impl<'a> Records<'a> {
     /// Bytes not yet taken.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
-        self.rest
+        self.payload.get(self.at..).unwrap_or_default()
+    }
+
+    /// The bytes that spans refer to.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
     }
 
     /// Goes on with other bytes of the same batch, for payloads that are inflated piece by piece.
-    pub fn resume<'b>(&self, rest: &'b [u8]) -> Records<'b> {
+    pub fn resume<'b>(&self, payload: &'b [u8]) -> Records<'b> {
         Records {
-            rest,
+            payload,
+            at: 0,
             left: self.left,
             base_offset: self.base_offset,
             base_timestamp: self.base_timestamp,
@@ -115,46 +132,61 @@ impl<'a> Records<'a> {
     /// The next record; `None` after the last, when nothing may be left.
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<RecordView<'a>>, CorruptKind> {
-        if self.left <= 0 {
-            return if self.left < 0 {
-                Err(CorruptKind::RecordCount(self.left))
-            } else if self.rest.is_empty() {
-                Ok(None)
-            } else {
-                Err(CorruptKind::TrailingBytes)
-            };
-        }
-        let (length, taken) = read_varint(self.rest)?;
-        let body = usize::try_from(length)
-            .ok()
-            .and_then(|length| self.rest.get(taken..taken.checked_add(length)?))
-            .ok_or(CorruptKind::RecordLength(i64::from(length)))?;
-        let record = self.read_body(body)?;
-        self.rest = self.rest.get(taken + body.len()..).unwrap_or_default();
-        self.left -= 1;
-        Ok(Some(record))
+        Ok(self.next_span()?.map(|span| span.view(self.payload)))
     }
 
+    /// The next record as ranges of [`Self::payload`].
     #[inline]
-    fn read_body(&self, body: &'a [u8]) -> Result<RecordView<'a>, CorruptKind> {
-        // The attributes byte is unused and ignored.
-        let rest = body.get(1..).ok_or(CorruptKind::Varint)?;
-        let (timestamp_delta, taken) = read_varlong(rest)?;
-        let rest = rest.get(taken..).unwrap_or_default();
-        let (offset_delta, taken) = read_varint(rest)?;
-        let rest = rest.get(taken..).unwrap_or_default();
-        let (key, rest) = take_nullable(rest)?;
-        let (value, rest) = take_nullable(rest)?;
-        let headers = take_headers(rest)?;
-        let offset =
-            self.base_offset.checked_add(i64::from(offset_delta)).ok_or(CorruptKind::Overflow)?;
-        let timestamp = match self.append_time {
-            Some(time) => time,
-            None => {
-                self.base_timestamp.checked_add(timestamp_delta).ok_or(CorruptKind::Overflow)?
-            }
+    pub fn next_span(&mut self) -> Result<Option<RecordSpan>, CorruptKind> {
+        if self.left <= 0 {
+            return self.end().map(|()| None);
+        }
+        let read = read_span(self.payload, self.at, self.base_offset, self.base_timestamp);
+        let Some((mut span, end)) = read else { return Err(self.find_fault()) };
+        if let Some(time) = self.append_time {
+            span.timestamp = time;
+        }
+        self.at = end;
+        self.left -= 1;
+        Ok(Some(span))
+    }
+
+    fn end(&self) -> Result<(), CorruptKind> {
+        if self.left < 0 {
+            Err(CorruptKind::RecordCount(self.left))
+        } else if self.at < self.payload.len() {
+            Err(CorruptKind::TrailingBytes)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Which check the next record fails.
+    #[cold]
+    fn find_fault(&self) -> CorruptKind {
+        let rest = self.rest();
+        let (length, taken) = match read_varint(rest) {
+            Ok(read) => read,
+            Err(kind) => return kind,
         };
-        Ok(RecordView { offset, timestamp, key, value, headers })
+        let body = usize::try_from(length).ok().and_then(|length| rest.get(taken..)?.get(..length));
+        let Some(body) = body else { return CorruptKind::RecordLength(i64::from(length)) };
+        match Self::find_fault_in(body) {
+            Err(kind) => kind,
+            // The fields are well formed; what is left to fail is the sum with the base.
+            Ok(()) => CorruptKind::Overflow,
+        }
+    }
+
+    fn find_fault_in(body: &[u8]) -> Result<(), CorruptKind> {
+        let rest = body.get(1..).ok_or(CorruptKind::Varint)?;
+        let (_, taken) = read_varlong(rest)?;
+        let rest = rest.get(taken..).unwrap_or_default();
+        let (_, taken) = read_varint(rest)?;
+        let rest = rest.get(taken..).unwrap_or_default();
+        let (_, rest) = take_nullable(rest)?;
+        let (_, rest) = take_nullable(rest)?;
+        check_headers(rest)
     }
 }
 
@@ -166,7 +198,7 @@ impl<'a> Iterator for Records<'a> {
         let next = self.next_record();
         if next.is_err() {
             self.left = 0;
-            self.rest = &[];
+            self.at = self.payload.len();
         }
         next.transpose()
     }
@@ -187,31 +219,17 @@ fn take_nullable(bytes: &[u8]) -> Result<(Option<&[u8]>, &[u8]), CorruptKind> {
     Ok((Some(field), rest))
 }
 
-#[inline]
-fn take_headers(bytes: &[u8]) -> Result<Headers<'_>, CorruptKind> {
-    // A record without headers ends in a single zero byte.
-    if let [0] = bytes {
-        return Ok(Headers::default());
-    }
-    take_headers_slow(bytes)
-}
-
-fn take_headers_slow(bytes: &[u8]) -> Result<Headers<'_>, CorruptKind> {
+fn check_headers(bytes: &[u8]) -> Result<(), CorruptKind> {
     let (count, taken) = read_varint(bytes)?;
-    let fields = bytes.get(taken..).unwrap_or_default();
-    let count = u32::try_from(count)
-        .ok()
-        .filter(|count| usize::try_from(*count).is_ok_and(|count| count <= fields.len()))
-        .ok_or(CorruptKind::FieldLength(i64::from(count)))?;
-    let mut rest = fields;
+    let mut rest = bytes.get(taken..).unwrap_or_default();
+    let fits = usize::try_from(count).is_ok_and(|count| count <= rest.len());
+    if !fits {
+        return Err(CorruptKind::FieldLength(i64::from(count)));
+    }
     for _ in 0..count {
         (_, rest) = take_header(rest)?;
     }
-    if rest.is_empty() {
-        Ok(Headers { bytes: fields, count })
-    } else {
-        Err(CorruptKind::TrailingBytes)
-    }
+    if rest.is_empty() { Ok(()) } else { Err(CorruptKind::TrailingBytes) }
 }
 
 fn take_header(bytes: &[u8]) -> Result<(Header<'_>, &[u8]), CorruptKind> {

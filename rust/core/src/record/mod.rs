@@ -20,6 +20,7 @@ mod patch;
 mod properties;
 #[cfg(test)]
 mod samples;
+mod span;
 pub mod varint;
 
 pub use batch::BatchView;
@@ -36,3 +37,4 @@ pub use iter::{Header, Headers, RecordView, Records};
 pub use legacy::{KeyAndValue, LegacyView};
 pub use legacy_iter::LegacyRecords;
 pub use patch::BatchMut;
+pub use span::RecordSpan;
