@@ -128,49 +128,32 @@ impl Continuity {
         };
         let Some(next) = next else { return Ok(Err(kind)) };
         let third = ahead(head.total_bytes().saturating_add(next.total_bytes()))?;
-        Ok(match kind {
+        let next_is_good = match kind {
             CorruptKind::LeaderEpoch { .. } => {
-                self.arbitrate_epoch(head, &next, third.as_ref(), kind)
+                third.as_ref().is_some_and(|third| third.leader_epoch() < head.leader_epoch())
             }
-            _ => {
-                self.arbitrate_offset(head, &next, third.as_ref(), around, kind);
-                Err(kind)
-            }
-        })
+            _ => Self::overlap_is_of(head, &next, third.as_ref(), around),
+        };
+        if !next_is_good {
+            self.doubted = Some((next.last_offset(), kind));
+        }
+        Ok(Err(kind))
     }
 
-    /// `head` follows a gap and overlaps `next`: is `next` to be believed?
-    fn arbitrate_offset(
-        &mut self,
+    /// `head` follows a gap and overlaps `next`: whether it is `head` that was moved. So it is when
+    /// it overlaps the third too, or when what comes third begins where `next` ends: an entry that
+    /// was moved down onto another ends before that.
+    fn overlap_is_of(
         head: &EntryHead,
         next: &EntryHead,
         third: Option<&EntryHead>,
         around: &Surroundings,
-        kind: CorruptKind,
-    ) {
-        let fits = first_offset(next) == self.closed(head);
-        let overlaps_both = third.is_some_and(|third| first_offset(third) <= head.last_offset());
-        let ends_log = third.is_none()
-            && around.exact_end() == Some(next.last_offset().saturating_add(1));
-        if !(fits || overlaps_both || ends_log) {
-            self.doubted = Some((next.last_offset(), kind));
+    ) -> bool {
+        let ends = next.last_offset().saturating_add(1);
+        match third.map(first_offset) {
+            Some(third) => third == ends || third <= head.last_offset(),
+            None => around.next_base.or_else(|| around.exact_end()) == Some(ends),
         }
-    }
-
-    /// The epoch falls from `head` to `next`: which of them is to be believed?
-    fn arbitrate_epoch(
-        &mut self,
-        head: &EntryHead,
-        next: &EntryHead,
-        third: Option<&EntryHead>,
-        kind: CorruptKind,
-    ) -> Result<(), CorruptKind> {
-        match third.and_then(EntryHead::leader_epoch) {
-            Some(third) if Some(third) >= head.leader_epoch() => return Ok(()),
-            Some(_) => {}
-            None => self.doubted = Some((next.last_offset(), kind)),
-        }
-        Err(kind)
     }
 
     /// Where the entry would end without the gap before it.
