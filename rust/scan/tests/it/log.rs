@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kafkaseg_core::checkpoint::OffsetCheckpoint;
+use kafkaseg_core::codec::Encoder;
 use kafkaseg_core::index::{AbortedTxn, OffsetEntry, TimeEntry};
+use kafkaseg_core::limits::{BATCH_HEADER_BYTES, CRC_COVERS_FROM, LOG_OVERHEAD};
 use kafkaseg_core::names::{FileKind, SegmentFile};
 use kafkaseg_core::producer::{ProducerEntry, ProducerSnapshot};
 use kafkaseg_core::record::{
-    BatchBuilder, BatchHeader, BatchSpec, Codec, ControlType, EndTxnMarker, Header,
+    BatchBuilder, BatchHeader, BatchSpec, Codec, ControlType, EndTxnMarker, Header, crc32c,
 };
 
 use crate::memory::MemoryFs;
@@ -84,15 +86,48 @@ impl Batch {
             builder.push(T0, Some(&marker.to_key()), Some(&value), []).unwrap();
         }
         for record in &self.records {
-            let headers = record
-                .headers
-                .iter()
-                .map(|(key, value)| Header { key, value: value.as_deref() });
+            let headers =
+                record.headers.iter().map(|(key, value)| Header { key, value: value.as_deref() });
             let (key, value) = (record.key.as_deref(), record.value.as_deref());
             builder.push_at(record.offset, record.timestamp, key, value, headers).unwrap();
         }
-        builder.finish(output).unwrap()
+        let start = output.len();
+        let header = builder.finish(output).unwrap();
+        if self.codec == Codec::None || header.records_count == 0 {
+            return header;
+        }
+        let records = output.split_off(start + BATCH_HEADER_BYTES);
+        output.truncate(start);
+        compressed_batch(header, self.codec, &records, output)
     }
+}
+
+/// Appends a batch of these records, compressed, with the right length and checksum.
+pub(crate) fn compressed_batch(
+    mut header: BatchHeader,
+    codec: Codec,
+    records: &[u8],
+    output: &mut Vec<u8>,
+) -> BatchHeader {
+    let mut stored = Vec::new();
+    Encoder::new().compress(codec, None, records, &mut stored).unwrap();
+    header.attributes.0 |= i16::from(codec.id());
+    sealed_batch(header, &stored, output)
+}
+
+/// Appends a batch with this header and payload, with the right length and checksum.
+pub(crate) fn sealed_batch(
+    mut header: BatchHeader,
+    stored: &[u8],
+    output: &mut Vec<u8>,
+) -> BatchHeader {
+    let start = output.len();
+    header.batch_length = i32::try_from(BATCH_HEADER_BYTES - LOG_OVERHEAD + stored.len()).unwrap();
+    output.extend(header.write());
+    output.extend(stored);
+    header.crc = crc32c(&output[start + CRC_COVERS_FROM..]);
+    output[start..start + BATCH_HEADER_BYTES].copy_from_slice(&header.write());
+    header
 }
 
 /// Where a batch was written.

@@ -146,9 +146,8 @@ pub(crate) fn rows_of(batches: &[RecordBatch]) -> Vec<Row> {
 }
 
 fn row_at(batch: &RecordBatch, row: usize) -> Row {
-    let bytes = |array: &BinaryArray, row: usize| {
-        (!array.is_null(row)).then(|| array.value(row).to_vec())
-    };
+    let bytes =
+        |array: &BinaryArray, row: usize| (!array.is_null(row)).then(|| array.value(row).to_vec());
     let headers = batch.column(4).as_list::<i32>();
     let headers = if headers.is_null(row) {
         Vec::new()
