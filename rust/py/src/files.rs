@@ -51,11 +51,11 @@ fn name_of(path: &Path) -> &str {
 /// Entries of an index or a producer snapshot: the file's kind and packed rows in native order.
 #[pyfunction]
 #[pyo3(signature = (path, verify))]
-pub(crate) fn read_index<'py>(
-    py: Python<'py>,
+pub(crate) fn read_index(
+    py: Python<'_>,
     path: PathBuf,
     verify: bool,
-) -> PyResult<(&'static str, Bound<'py, PyBytes>)> {
+) -> PyResult<(&'static str, Bound<'_, PyBytes>)> {
     let (kind, rows) = run(py, |_| {
         let named = SegmentFile::parse(name_of(&path));
         let Some(file) = named.filter(|file| file.kind != FileKind::Log) else {
@@ -72,7 +72,11 @@ pub(crate) fn read_index<'py>(
     Ok((kind, PyBytes::new(py, &rows)))
 }
 
-fn pack(file: SegmentFile, bytes: &[u8], verify: bool) -> std::result::Result<Vec<u8>, CorruptKind> {
+fn pack(
+    file: SegmentFile,
+    bytes: &[u8],
+    verify: bool,
+) -> std::result::Result<Vec<u8>, CorruptKind> {
     let mut rows = Vec::with_capacity(bytes.len().saturating_mul(2));
     match file.kind {
         FileKind::Index => {

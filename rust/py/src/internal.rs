@@ -46,12 +46,8 @@ pub(crate) fn decode_control<'py>(
     decoded(py, internal::decode_control(key, value))
 }
 
-fn decoded(
-    py: Python<'_>,
-    record: Result<InternalRecord, CorruptKind>,
-) -> PyResult<Decoded<'_>> {
-    let record =
-        record.map_err(|kind| to_py(py, Error::corrupt(Path::new("<bytes>"), 0, kind)))?;
+fn decoded(py: Python<'_>, record: Result<InternalRecord, CorruptKind>) -> PyResult<Decoded<'_>> {
+    let record = record.map_err(|kind| to_py(py, Error::corrupt(Path::new("<bytes>"), 0, kind)))?;
     to_tuple(py, record)
 }
 
@@ -87,8 +83,8 @@ fn to_python(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
 }
 
 enum Source {
-    Topics(kafkaseg_scan::InternalReader<RealFs>),
-    Snapshot(MetadataSnapshot<RealFile>),
+    Topics(Box<kafkaseg_scan::InternalReader<RealFs>>),
+    Snapshot(Box<MetadataSnapshot<RealFile>>),
 }
 
 /// Gives decoded records, some at a time.
@@ -104,14 +100,14 @@ impl InternalReader {
     fn of_plan(plan: &ScanPlan, decode_as: Option<String>) -> Self {
         let plan = Arc::clone(plan.plan());
         let reader = kafkaseg_scan::InternalReader::new(RealFs, plan, decode_as);
-        Self { source: Mutex::new(Source::Topics(reader)) }
+        Self { source: Mutex::new(Source::Topics(Box::new(reader))) }
     }
 
     /// Over a snapshot of the metadata log.
     #[staticmethod]
     fn of_snapshot(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let snapshot = run(py, |_| MetadataSnapshot::open(files::open(&path)?))?;
-        Ok(Self { source: Mutex::new(Source::Snapshot(snapshot)) })
+        Ok(Self { source: Mutex::new(Source::Snapshot(Box::new(snapshot))) })
     }
 
     /// The next records; `None` at the end. Those of a snapshot have no topic.
@@ -126,9 +122,9 @@ impl InternalReader {
                     flat.collect::<Vec<_>>()
                 }),
                 Source::Snapshot(snapshot) => snapshot.next_batch()?.map(|records| {
-                    let flat = records.into_iter().map(|record| {
-                        (None, -1, record.offset, record.timestamp, record.record)
-                    });
+                    let flat = records
+                        .into_iter()
+                        .map(|record| (None, -1, record.offset, record.timestamp, record.record));
                     flat.collect()
                 }),
             })

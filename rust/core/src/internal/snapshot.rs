@@ -14,13 +14,13 @@
 //! Written beside its name with `.part`, fsynced, renamed.
 
 use super::{InternalRecord, METADATA_TOPIC, decode_control, decode_internal};
+use crate::CorruptKind;
 use crate::codec::Decoder;
 use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::limits::METADATA_BATCH_BYTES_MAX;
 use crate::record::{EntryRecords, EntryView, RecordView};
 use crate::segment::{Depth, Span, Step, Surroundings, Walker, Window};
-use crate::CorruptKind;
 
 /// Bytes read from the file at a time.
 const READ_BYTES: usize = 256 << 10;
@@ -89,7 +89,8 @@ fn read_batch(
         &entry, EntryView::Batch(batch) if batch.header().attributes.is_control()
     );
     let records = EntryRecords::open(&entry, decoder, METADATA_BATCH_BYTES_MAX)?;
-    Ok(records.and_then(|records| records.map(|record| read_record(&record?, is_control)).collect()))
+    Ok(records
+        .and_then(|records| records.map(|record| read_record(&record?, is_control)).collect()))
 }
 
 fn read_record(record: &RecordView<'_>, is_control: bool) -> Result<SnapshotRecord, CorruptKind> {
