@@ -21,8 +21,8 @@ BUNDLED = ROOT / "tests" / "data" / "codecs-java-3.9.1" / "log"
 CACHE = ROOT / ".cache"
 RECORDS_SHOWN = 5
 #: The rate is measured over about this many bytes, where so many copies reach it.
-RATE_BYTES = 100_000_000
-COPIES_MAX = 300
+RATE_BYTES = 30_000_000
+COPIES_MAX = 100
 
 Row = tuple[str, ...]
 
@@ -84,11 +84,16 @@ def first_records(path: Path) -> list[Row]:
 
 
 def text(value: bytes | None, width: int = 36) -> str:
-    """Bytes for a terminal: null is said, everything that is not printable is a dot."""
+    """Bytes for a terminal: text as it is, everything else in hexadecimal."""
     if value is None:
         return "null"
-    printable = "".join(char if char.isprintable() else "." for char in value.decode("utf-8", "replace"))
-    return printable if len(printable) <= width else printable[: width - 1] + "…"
+    try:
+        shown = value.decode()
+    except UnicodeDecodeError:
+        shown = ""
+    if not shown.isprintable() or (value and not shown):
+        shown = "0x" + value.hex()
+    return shown if len(shown) <= width else shown[: width - 1] + "…"
 
 
 def rate(path: Path) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "parse_segment_name",
     "parse_snapshot_name",
     "patch_batch",
+    "probe",
     "raise_sample",
     "read_checkpoint",
     "read_index",
@@ -181,6 +182,7 @@ def patch_batch(
     max_timestamp: int | None,
 ) -> bytes: ...
 def raise_sample(variant: str) -> None: ...
+def probe(kind: str, data: bytes | bytearray | str | os.PathLike[str], rounds: int) -> float: ...
 def read_checkpoint(
     path: str | os.PathLike[str],
 ) -> list[tuple[int, int]] | dict[tuple[str, int], int] | dict[str, object]: ...

@@ -8,6 +8,7 @@ mod error;
 mod files;
 mod internal;
 mod names;
+mod probe;
 mod pulse;
 mod scan;
 
@@ -32,6 +33,8 @@ mod _native {
     use super::internal::{InternalReader, decode_control, decode_internal, is_internal};
     #[pymodule_export]
     use super::names::{parse_partition_name, parse_segment_name, parse_snapshot_name};
+    #[pymodule_export]
+    use super::probe::probe;
     #[pymodule_export]
     use super::scan::{Found, ScanPlan, ScanReader};
 }

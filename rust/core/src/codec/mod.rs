@@ -12,7 +12,7 @@
 //! 1. [`Decoder::inflate`] never holds more inflated bytes than the budget it is given: sizes that
 //!    a stream declares are checked against the budget, and against what so many compressed bytes
 //!    can make, before anything is allocated for them.
-//! 2. A [`InflateStream`] holds a bounded window whatever the ratio: 32 KiB for gzip, one block of
+//! 2. An [`InflateStream`] holds a bounded window whatever the ratio: 32 KiB for gzip, one block of
 //!    at most 4 MiB for lz4, a window of at most 2^27 bytes for zstd, one chunk for snappy.
 //! 3. Both give the same bytes, or both refuse.
 //! 4. Nothing is started, shared or global. A decoder belongs to one reader.

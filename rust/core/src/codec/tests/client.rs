@@ -54,7 +54,8 @@ fn gzip_headers_may_hold_anything_their_flags_announce() {
     let sum = crate::record::crc32(&[0x1f, 0x8b, 8, 0x02, 1, 2, 3, 4, 2, 3]).to_le_bytes();
     assert_eq!(inflate(Codec::Gzip, &with(0x02, &sum[..2])), Ok(payload));
     assert!(inflate(Codec::Gzip, &with(0x02, &[sum[0], sum[1] ^ 1])).is_err());
-    assert!(inflate(Codec::Gzip, &with(0x08, b"").split_off(0)[..12]).is_err(), "no end of name");
+    let unended = joined(&[&[0x1f, 0x8b, 8, 0x08, 0, 0, 0, 0, 0, 0], &[b'n'; 100]]);
+    assert!(inflate(Codec::Gzip, &unended).is_err());
 }
 
 #[test]
@@ -142,7 +143,7 @@ fn lz4_frame(flags: u8, sizes: u8, block_sum: &[u8], content_sum: &[u8]) -> Vec<
 #[test]
 fn lz4_flags_mean_what_the_client_takes_them_for() {
     let hello = Ok(b"hello".to_vec());
-    let sum = xxhash_rust::xxh32::xxh32(b"hello", 0).to_le_bytes();
+    let sum = crate::codec::lz4::xxh32(b"hello").to_le_bytes();
     for sizes in [0x40, 0x50, 0x60, 0x70] {
         assert_eq!(inflate(Codec::Lz4, &lz4_frame(0x60, sizes, &[], &[])), hello);
     }
