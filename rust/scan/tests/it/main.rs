@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod chaos;
+mod faults;
 mod flips;
 mod log;
 mod memory;
