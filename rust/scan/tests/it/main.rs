@@ -4,11 +4,14 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod chaos;
+mod faults;
 mod flips;
 mod log;
 mod memory;
 mod random;
 mod rows;
+mod tails;
 
 /// Whether to run everything instead of a sample.
 fn is_long() -> bool {
