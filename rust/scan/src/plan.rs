@@ -204,7 +204,9 @@ impl Plan {
         for (number, segment) in plan.snapshot.segments.iter().enumerate() {
             let next = plan.snapshot.segments.get(number + 1).map(|next| next.base_offset);
             let is_below = next.is_some_and(|next| next <= plan.start);
-            if is_below || segment.base_offset >= plan.end || segment.bytes == 0 {
+            // Of an empty last segment the reader finds out whether it should be empty.
+            let is_empty = segment.bytes == 0 && next.is_some();
+            if is_below || segment.base_offset >= plan.end || is_empty {
                 continue;
             }
             let mut chunk = Chunk {
