@@ -210,7 +210,8 @@ def test_names_say_what_they_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "orders", "orders-", "-0", "orders-007", "a/b-0", "1000.log", "x" * 250 + "-1", ".lock"]
+    "name",
+    ["", ".", "..", "orders", "orders-", "-0", "orders-007", "a/b-0", "1000.log", "x" * 250 + "-1", ".lock"],
 )
 def test_other_names_say_nothing(name: str) -> None:
     assert kafkaseg.parse_name(name) is None

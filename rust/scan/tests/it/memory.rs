@@ -82,11 +82,6 @@ impl MemoryFs {
         self.disk.tree.write().unwrap().files.remove(path.as_ref()).unwrap();
     }
 
-    /// Every file's path.
-    pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        self.disk.tree.read().unwrap().files.keys().cloned().collect()
-    }
-
     /// Another file system with the same content, one file changed.
     pub(crate) fn with(&self, path: impl AsRef<Path>, bytes: Vec<u8>) -> Self {
         let other = self.copy();
@@ -121,11 +116,6 @@ impl MemoryFs {
     /// Calls since the beginning or the last [`Self::at_call`].
     pub(crate) fn calls(&self) -> u64 {
         self.disk.calls.load(Ordering::Relaxed)
-    }
-
-    /// Lets something happen now.
-    pub(crate) fn happen(&self, event: Event) {
-        self.disk.happen(event);
     }
 }
 
