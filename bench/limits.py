@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from kafkaseg import _native
@@ -25,10 +26,14 @@ class Limits:
             self.kinds.append("inflate")
         self.kinds.append("records")
 
-    def round(self, kind: str) -> float:
+    def round(self, kind: str) -> tuple[float, float]:
+        """Wall and processor seconds."""
+        start = time.thread_time()
         if kind == "pread":
-            return sum(_native.probe("pread", segment, 1) for segment in self.dataset.segments)
-        return self.scale * _native.probe(kind, self.log, 1)
+            wall = sum(_native.probe("pread", segment, 1) for segment in self.dataset.segments)
+            return wall, time.thread_time() - start
+        wall = _native.probe(kind, self.log, 1)
+        return self.scale * wall, self.scale * (time.thread_time() - start)
 
 
 def whole_batches(dataset: Dataset) -> bytes:
