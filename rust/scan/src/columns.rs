@@ -324,6 +324,9 @@ pub(crate) struct Columns {
     rows_of_batch: usize,
     batch_bytes: usize,
     fixed_row_bytes: usize,
+    /// Bytes of text that each row of the current partition adds, and those of the rows so far.
+    text_row_bytes: usize,
+    text_bytes: usize,
 }
 
 impl Columns {
@@ -343,7 +346,20 @@ impl Columns {
             rows_of_batch: 0,
             batch_bytes,
             fixed_row_bytes: columns.len() * 6,
+            text_row_bytes: 0,
+            text_bytes: 0,
         }
+    }
+
+    /// Tells the topic of the rows to come.
+    pub(crate) fn enter(&mut self, topic: &str) {
+        let text = |builder: &Builder| match builder {
+            Builder::Topic(_) => topic.len(),
+            // "snappy" is the longest.
+            Builder::Codec(_) => 6,
+            _ => 0,
+        };
+        self.text_row_bytes = self.builders.iter().map(text).sum();
     }
 
     /// Whether anything beyond the batch header is wanted of a record.
@@ -378,7 +394,14 @@ impl Columns {
         used += self.keys.as_ref().map_or(0, |keys| keys.data.len());
         used += self.values.as_ref().map_or(0, |values| values.data.len());
         used += self.headers.as_ref().map_or(0, HeadersColumn::bytes);
+        used += self.text_bytes + self.rows_of_batch * self.text_row_bytes;
         self.batch_bytes.saturating_sub(used)
+    }
+
+    /// Rows without values of their own that the batch may still take, at least one.
+    pub(crate) fn rows_room(&self) -> usize {
+        let row_bytes = self.fixed_row_bytes + self.text_row_bytes;
+        self.room().checked_div(row_bytes).unwrap_or(usize::MAX).max(1)
     }
 
     /// Appends records by their places in a payload, column by column.
@@ -436,6 +459,7 @@ impl Columns {
             return;
         }
         self.rows += rows;
+        self.text_bytes += rows * self.text_row_bytes;
         for builder in &mut self.builders {
             builder.end_batch(facts, rows);
         }
@@ -467,6 +491,7 @@ impl Columns {
     /// The finished batch; the builder starts anew.
     pub(crate) fn finish(&mut self) -> Result<RecordBatch> {
         let rows = std::mem::take(&mut self.rows);
+        self.text_bytes = 0;
         let mut builders = std::mem::take(&mut self.builders);
         let arrays =
             builders.iter_mut().map(|builder| self.array(builder, rows)).collect::<Result<_>>();

@@ -115,6 +115,8 @@ impl<S: Fs> ParallelReader<S> {
 
     /// The next batch; `None` at the end.
     pub fn next_batch(&mut self, pulse: &mut Pulse<'_>) -> Result<Option<RecordBatch>> {
+        // Not only while it waits: batches may be ready whenever they are asked for.
+        pulse()?;
         loop {
             let Some(piece) = &self.current else {
                 match self.next_piece(pulse)? {

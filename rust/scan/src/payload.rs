@@ -26,6 +26,8 @@ pub(crate) enum Pumped {
     Full,
     /// The Kafka batch has no more records.
     Done,
+    /// Neither, but it is time to give the caller a chance to stop.
+    Paused,
 }
 
 enum Source {
@@ -43,6 +45,8 @@ struct Streamed {
     start: usize,
     end: usize,
     is_at_end: bool,
+    /// Bytes inflated since the last pause.
+    inflated: usize,
 }
 
 /// The open batch.
@@ -83,6 +87,7 @@ impl V2Payload {
                     start: 0,
                     end: 0,
                     is_at_end: false,
+                    inflated: 0,
                 })),
                 Err(error) => return Err(error.into()),
             }
@@ -129,12 +134,17 @@ fn drain(
     base: (i64, i32),
 ) -> Result<Pumped, CorruptKind> {
     let payload = records.payload();
+    let is_huge = payload.len() > RECORD_BYTES_MAX;
     loop {
         spans.clear();
         // When the rest is larger than the room, fewer records at a time keep close to the size.
         let room = columns.room().saturating_add(OVERSHOOT_BYTES);
         let most = if records.rest().len() <= room { SPANS } else { 1 };
-        let is_done = !records.take_spans(spans, most)?;
+        let before = records.rest().len();
+        let is_done = !records.take_spans(spans, if is_huge { 1 } else { most })?;
+        if is_huge {
+            check_record_bytes(before - records.rest().len())?;
+        }
         if let Some(wanted) = wanted {
             spans.retain(|span| wanted.takes(span.offset, span.timestamp));
         }
@@ -146,6 +156,14 @@ fn drain(
             return Ok(Pumped::Full);
         }
     }
+}
+
+/// Refuses a record that does not fit a column beside others.
+pub(crate) fn check_record_bytes(bytes: usize) -> Result<(), CorruptKind> {
+    if bytes > RECORD_BYTES_MAX {
+        return Err(CorruptKind::RecordTooLarge(u64::try_from(bytes).unwrap_or(u64::MAX)));
+    }
+    Ok(())
 }
 
 /// The compressed payload, and the decoder that holds the rest of the stream's state.
@@ -163,7 +181,11 @@ impl Streamed {
         columns: &mut Columns,
         base: (i64, i32),
     ) -> Result<Pumped, CorruptKind> {
+        self.inflated = 0;
         while records.left() > 0 {
+            if self.inflated >= INFLATE_WINDOW_BYTES {
+                return Ok(Pumped::Paused);
+            }
             self.make_available(&mut input)?;
             let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
             let mut here = records.resume(bytes);
@@ -191,9 +213,7 @@ impl Streamed {
         let (length, taken) = read_varint(bytes)?;
         let length =
             usize::try_from(length).map_err(|_| CorruptKind::RecordLength(i64::from(length)))?;
-        if length > RECORD_BYTES_MAX {
-            return Err(CorruptKind::RecordTooLarge(u64::try_from(length).unwrap_or(u64::MAX)));
-        }
+        check_record_bytes(length)?;
         self.refill(input, length.saturating_add(taken))
     }
 
@@ -215,6 +235,7 @@ impl Streamed {
             let room = self.buffer.get_mut(self.end..).unwrap_or_default();
             let read = stream.read(room)?;
             self.end += read;
+            self.inflated += read;
             self.is_at_end = read == 0;
         }
         self.paused = stream.pause();

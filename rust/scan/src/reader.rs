@@ -14,9 +14,9 @@ use kafkaseg_core::{CorruptKind, Error, Result};
 use crate::columns::{BatchFacts, Columns};
 use crate::committed::Committed;
 use crate::options::{Isolation, OnCorrupt, OnMissing};
-use crate::payload::{Pumped, V2Payload, inflate_legacy};
+use crate::payload::{Pumped, V2Payload, check_record_bytes, inflate_legacy};
 use crate::plan::{Chunk, Plan};
-use crate::pulse::{ENTRIES_BETWEEN, Pulse};
+use crate::pulse::{BYTES_BETWEEN, ENTRIES_BETWEEN, Pulse};
 use crate::report::{Place, Report};
 use crate::snapshot::FileOf;
 
@@ -77,11 +77,15 @@ pub struct Reader<S: Fs> {
     columns: Columns,
     payload: V2Payload,
     facts: Option<BatchFacts>,
+    /// Rows of the open batch that are counted and not looked at.
+    rows_left: usize,
     committed: HashMap<usize, Arc<Committed>>,
     /// Partition that ended before its chunks did.
     ended: Option<usize>,
     report: Report,
     entries: u32,
+    /// Bytes taken since the last pulse.
+    unwatched: usize,
 }
 
 impl<S: Fs> Reader<S> {
@@ -99,10 +103,12 @@ impl<S: Fs> Reader<S> {
             columns,
             payload: V2Payload::default(),
             facts: None,
+            rows_left: 0,
             committed: HashMap::new(),
             ended: None,
             report: Report::default(),
             entries: 0,
+            unwatched: 0,
             plan,
         }
     }
@@ -154,7 +160,7 @@ impl<S: Fs> Reader<S> {
                 return self.finish().map(Some);
             }
             if self.facts.is_some() {
-                self.pump()?;
+                self.pump(pulse)?;
                 continue;
             }
             if self.current.is_some() {
@@ -202,6 +208,7 @@ impl<S: Fs> Reader<S> {
             }
             None => Window::new(file, chunk.start, chunk.end, READ_BYTES),
         };
+        self.columns.enter(&snapshot.topic);
         let options = &plan.options;
         let stable = committed.as_ref().map_or(i64::MAX, |view| view.last_stable);
         self.current = Some(Current {
@@ -246,7 +253,8 @@ impl<S: Fs> Reader<S> {
     /// Takes the next entry of the current chunk.
     fn step(&mut self, pulse: &mut Pulse<'_>) -> Result<()> {
         self.entries = self.entries.wrapping_add(1);
-        if self.entries.is_multiple_of(ENTRIES_BETWEEN) {
+        if self.entries.is_multiple_of(ENTRIES_BETWEEN) || self.unwatched >= BYTES_BETWEEN {
+            self.unwatched = 0;
             pulse()?;
         }
         let Some(current) = &mut self.current else { return Ok(()) };
@@ -282,6 +290,7 @@ impl<S: Fs> Reader<S> {
     fn take_entry(&mut self, head: &EntryHead) -> Result<()> {
         let Some(current) = &self.current else { return Ok(()) };
         self.report.batches += 1;
+        self.unwatched += head.total_bytes();
         let wanted = &current.wanted;
         if head.base_offset().is_some_and(|base| base >= wanted.end) {
             self.ended = Some(current.chunk.partition);
@@ -326,10 +335,8 @@ impl<S: Fs> Reader<S> {
             EntryHead::Batch(header) if needs_body => self.open_batch(header, takes_all),
             EntryHead::Message(_) if needs_body => self.take_legacy(head),
             _ => {
-                self.columns.push_rows(usize::try_from(counted).unwrap_or(0));
-                if let Some(facts) = self.facts_of(head) {
-                    self.columns.end_batch(&facts);
-                }
+                self.rows_left = usize::try_from(counted).unwrap_or(0);
+                self.facts = self.facts_of(head);
                 Ok(())
             }
         })
@@ -377,11 +384,22 @@ impl<S: Fs> Reader<S> {
     }
 
     /// Takes records of the open batch until it or the Arrow batch is done.
-    fn pump(&mut self) -> Result<()> {
+    fn pump(&mut self, pulse: &mut Pulse<'_>) -> Result<()> {
         let (Some(current), Some(facts)) = (&self.current, &self.facts) else {
             self.facts = None;
             return Ok(());
         };
+        if self.rows_left > 0 {
+            // The count is only a claim of the header, so the rows are made piece by piece.
+            let rows = self.rows_left.min(self.columns.rows_room());
+            self.columns.push_rows(rows);
+            self.columns.end_batch(facts);
+            self.rows_left -= rows;
+            if self.rows_left == 0 {
+                self.facts = None;
+            }
+            return Ok(());
+        }
         let stored = current.walker.bytes().get(BATCH_HEADER_BYTES..).unwrap_or_default();
         match self.payload.pump(stored, &mut self.columns, (facts.base_offset, facts.base_sequence))
         {
@@ -389,6 +407,7 @@ impl<S: Fs> Reader<S> {
                 self.columns.end_batch(facts);
                 Ok(())
             }
+            Ok(Pumped::Paused) => pulse(),
             Ok(Pumped::Done) => {
                 self.columns.end_batch(facts);
                 self.facts = None;
@@ -406,6 +425,7 @@ impl<S: Fs> Reader<S> {
         let Some(mut facts) = self.facts_of(head) else { return Ok(()) };
         let Some(current) = &self.current else { return Ok(()) };
         let view = LegacyView::parse(current.walker.bytes())?;
+        check_record_bytes(current.walker.bytes().len())?;
         let mut records = if view.codec() == Codec::None {
             LegacyRecords::plain(&view)?
         } else {

@@ -9,8 +9,10 @@ mod faults;
 mod flips;
 mod log;
 mod memory;
+mod model;
 mod random;
 mod rows;
+mod splits;
 mod tails;
 
 /// Whether to run everything instead of a sample.

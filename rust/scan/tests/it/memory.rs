@@ -82,6 +82,11 @@ impl MemoryFs {
         self.disk.tree.write().unwrap().files.remove(path.as_ref()).unwrap();
     }
 
+    /// Every file's path.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.disk.tree.read().unwrap().files.keys().cloned().collect()
+    }
+
     /// Another file system with the same content, one file changed.
     pub(crate) fn with(&self, path: impl AsRef<Path>, bytes: Vec<u8>) -> Self {
         let other = self.copy();
