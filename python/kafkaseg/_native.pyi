@@ -2,7 +2,30 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NotRequired, Protocol, Self, TypeAlias, TypedDict, final, type_check_only
+from typing import Literal, NotRequired, Protocol, Self, TypeAlias, TypedDict, final, type_check_only
+
+__all__ = [
+    "ArrowBatch",
+    "Found",
+    "InternalReader",
+    "ScanPlan",
+    "ScanReader",
+    "__version__",
+    "decode_batch",
+    "decode_control",
+    "decode_internal",
+    "encode_batch",
+    "encode_marker",
+    "is_internal",
+    "parse_partition_name",
+    "parse_segment_name",
+    "parse_snapshot_name",
+    "patch_batch",
+    "probe",
+    "raise_sample",
+    "read_checkpoint",
+    "read_index",
+]
 
 __version__: str
 
@@ -18,6 +41,7 @@ class ReportDict(TypedDict):
     tails: list[_PlaceRow]
     missing: list[str]
 
+@type_check_only
 class SpecDict(TypedDict):
     base_offset: int
     last_offset: int | None
@@ -31,6 +55,7 @@ class SpecDict(TypedDict):
     delete_horizon: int | None
     empty_max_timestamp: int
 
+@type_check_only
 class BatchDict(TypedDict):
     magic: int
     bytes: int
@@ -49,11 +74,14 @@ class BatchDict(TypedDict):
     control: NotRequired[bool]
     delete_horizon: NotRequired[int | None]
 
-type RecordRow = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int, int]
+_RecordRow: TypeAlias = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int, int]
 
-type InternalValue = bool | int | float | str | bytes | list[InternalValue] | dict[str, InternalValue] | None
-type InternalTuple = tuple[str, int, InternalValue, InternalValue]
+_InternalValue: TypeAlias = (
+    bool | int | float | str | bytes | list[_InternalValue] | dict[str, _InternalValue] | None
+)
+_InternalTuple: TypeAlias = tuple[str, int, _InternalValue, _InternalValue]
 
+@type_check_only
 class RecordLike(Protocol):
     @property
     def key(self) -> bytes | None: ...
@@ -91,7 +119,7 @@ class InternalReader:
     def of_plan(plan: ScanPlan, decode_as: str | None) -> InternalReader: ...
     @staticmethod
     def of_snapshot(path: str | os.PathLike[str]) -> InternalReader: ...
-    def next_rows(self) -> list[tuple[str | None, int, int, int, InternalTuple]] | None: ...
+    def next_rows(self) -> list[tuple[str | None, int, int, int, _InternalTuple]] | None: ...
 
 @final
 class ScanPlan:
@@ -114,9 +142,9 @@ class ScanReader:
 
 def decode_batch(
     data: bytes, position: int, max_inflated_bytes: int
-) -> tuple[BatchDict, list[RecordRow]]: ...
-def decode_control(key: bytes | None, value: bytes | None) -> InternalTuple: ...
-def decode_internal(topic: str, key: bytes | None, value: bytes | None) -> InternalTuple: ...
+) -> tuple[BatchDict, list[_RecordRow]]: ...
+def decode_control(key: bytes | None, value: bytes | None) -> _InternalTuple: ...
+def decode_internal(topic: str, key: bytes | None, value: bytes | None) -> _InternalTuple: ...
 def encode_batch(
     records: Iterable[RecordLike],
     *,

@@ -12,7 +12,7 @@ from kafkaseg.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kafkaseg._native import InternalValue
+    from kafkaseg._native import _InternalValue
 
 __all__ = ["InternalRecord", "decode_control", "decode_internal", "internal_records"]
 
@@ -50,9 +50,9 @@ class InternalRecord:
     #: Version of the value; -1 for a tombstone and for an unknown type.
     version: int
     #: The key; None in the metadata log, bytes for an unknown type.
-    key: InternalValue
+    key: _InternalValue
     #: The value; None for a tombstone, bytes for an unknown type or version.
-    value: InternalValue
+    value: _InternalValue
     #: Where `internal_records` found it; a metadata snapshot has no topic.
     topic: str | None = None
     partition: int | None = None

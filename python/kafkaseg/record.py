@@ -99,7 +99,7 @@ def encode_batch(
     """A batch of format 2, byte for byte as Kafka lays it out.
 
     Args:
-        records: the records, in order.
+        records: the records, in order; any objects with the attributes of `Record` will do.
         base_offset: offset of the first record.
         last_offset: last offset of the batch, where it spans more than its records.
         leader_epoch: epoch of the leader that appends it; -1 as producers send it.
@@ -118,11 +118,9 @@ def encode_batch(
         empty_max_timestamp: largest timestamp of a batch without records.
     """
     now = time.time_ns() // 1_000_000
+    _check_timestamp_type(timestamp_type)
     if timestamp_type == "append":
         append_time = now if append_time is None else append_time
-    elif timestamp_type != "create":
-        message = f'timestamp_type must be "create" or "append", not {timestamp_type!r}'
-        raise InvalidArgumentError(message)
     elif append_time is not None:
         message = 'append_time needs timestamp_type="append"'
         raise InvalidArgumentError(message)
@@ -196,9 +194,8 @@ def patch_batch(
         timestamp_type: "append" for the time a log stamps, "create" for the producer's.
         max_timestamp: the largest timestamp, or the stamp.
     """
-    if timestamp_type not in {None, "create", "append"}:
-        message = f'timestamp_type must be "create" or "append", not {timestamp_type!r}'
-        raise InvalidArgumentError(message)
+    if timestamp_type is not None:
+        _check_timestamp_type(timestamp_type)
     if base_offset is not None and last_offset is not None:
         message = "give base_offset or last_offset, not both"
         raise InvalidArgumentError(message)
@@ -258,6 +255,12 @@ def _spec(
         "delete_horizon": delete_horizon,
         "empty_max_timestamp": empty_max_timestamp,
     }
+
+
+def _check_timestamp_type(timestamp_type: str) -> None:
+    if timestamp_type not in {"create", "append"}:
+        message = f'timestamp_type must be "create" or "append", not {timestamp_type!r}'
+        raise InvalidArgumentError(message)
 
 
 def _check_range(name: str, value: int, low: int, high: int) -> None:

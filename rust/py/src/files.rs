@@ -51,11 +51,11 @@ fn name_of(path: &Path) -> &str {
 /// Entries of an index or a producer snapshot: the file's kind and packed rows in native order.
 #[pyfunction]
 #[pyo3(signature = (path, verify))]
-pub(crate) fn read_index<'py>(
-    py: Python<'py>,
+pub(crate) fn read_index(
+    py: Python<'_>,
     path: PathBuf,
     verify: bool,
-) -> PyResult<(&'static str, Bound<'py, PyBytes>)> {
+) -> PyResult<(&'static str, Bound<'_, PyBytes>)> {
     let (kind, rows) = run(py, |_| {
         let named = SegmentFile::parse(name_of(&path));
         let Some(file) = named.filter(|file| file.kind != FileKind::Log) else {

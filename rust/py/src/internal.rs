@@ -83,8 +83,8 @@ fn to_python(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
 }
 
 enum Source {
-    Topics(kafkaseg_scan::InternalReader<RealFs>),
-    Snapshot(MetadataSnapshot<RealFile>),
+    Topics(Box<kafkaseg_scan::InternalReader<RealFs>>),
+    Snapshot(Box<MetadataSnapshot<RealFile>>),
 }
 
 /// Gives decoded records, some at a time.
@@ -100,14 +100,14 @@ impl InternalReader {
     fn of_plan(plan: &ScanPlan, decode_as: Option<String>) -> Self {
         let plan = Arc::clone(plan.plan());
         let reader = kafkaseg_scan::InternalReader::new(RealFs, plan, decode_as);
-        Self { source: Mutex::new(Source::Topics(reader)) }
+        Self { source: Mutex::new(Source::Topics(Box::new(reader))) }
     }
 
     /// Over a snapshot of the metadata log.
     #[staticmethod]
     fn of_snapshot(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let snapshot = run(py, |_| MetadataSnapshot::open(files::open(&path)?))?;
-        Ok(Self { source: Mutex::new(Source::Snapshot(snapshot)) })
+        Ok(Self { source: Mutex::new(Source::Snapshot(Box::new(snapshot))) })
     }
 
     /// The next records; `None` at the end. Those of a snapshot have no topic.

@@ -3,6 +3,7 @@
 use kafkaseg_core::names::{
     DirState, FileState, MetadataSnapshotFile, PartitionDir, SegmentFile, SnapshotState,
 };
+use kafkaseg_core::uuid::Uuid;
 use pyo3::prelude::*;
 
 /// Topic, partition, state, what tells two directories of that state apart, and whether the topic
@@ -24,7 +25,7 @@ pub(crate) fn parse_partition_name(name: &str) -> Option<PartitionRow> {
         DirState::Future(id) => ("future", Some(id)),
         DirState::Stray(id) => ("stray", Some(id)),
     };
-    Some((parsed.topic.into(), parsed.partition, state, id.map(|id| id.hex()), may_be_cut))
+    Some((parsed.topic.into(), parsed.partition, state, id.map(Uuid::hex), may_be_cut))
 }
 
 /// The name of a segment's file.

@@ -47,17 +47,15 @@ fn walk<S: Fs>(
     let Some(segment) = partition.segments.get(chunk.segment) else { return Ok(()) };
     let file = partition.open_segment(fs, segment)?;
     let path = file.path().to_owned();
-    let mut span = partition.span(chunk.segment);
-    span.expected = chunk.expected;
     let (depth, read_bytes) =
         if plan.options.verify { (Depth::Checked, 256 << 10) } else { (Depth::Heads, 8 << 10) };
     let window = Window::new(file, chunk.start, chunk.end, read_bytes);
-    let mut walker = Walker::new(window, span, depth);
+    let mut walker = Walker::new(window, partition.span_of(chunk), depth);
     for entries in 0_u32.. {
         if entries.is_multiple_of(ENTRIES_BETWEEN) {
             pulse()?;
         }
-        match walker.step()? {
+        match walker.step_with(pulse)? {
             Step::Entry(head) => rows.push(Row {
                 partition: chunk.partition,
                 segment: segment.base_offset,

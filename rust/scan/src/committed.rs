@@ -148,7 +148,7 @@ impl State {
             if entries.is_multiple_of(ENTRIES_BETWEEN) {
                 pulse()?;
             }
-            match walker.step()? {
+            match walker.step_with(pulse)? {
                 Step::Entry(head) => self.note::<S>(&head, &mut walker)?,
                 Step::Damage { .. } if options.on_corrupt == OnCorrupt::Skip => {}
                 Step::Damage { .. } => return Ok(false),

@@ -1,7 +1,9 @@
 //! Finding batch starts inside a segment through its offset index.
 //!
 //! An index is a cache that nothing protects, so an entry is believed only when a whole batch with
-//! a right checksum stands where it points.
+//! a right checksum stands where it points. The checksum does not cover the batch's offset and
+//! epoch, and a reader that starts there has nothing before it to hold them against; so they are
+//! held against the batches since the index entry before, as a reader that comes from there would.
 
 use kafkaseg_core::fs::{Dir, File, Fs};
 use kafkaseg_core::index::OffsetIndexView;
@@ -11,13 +13,14 @@ use kafkaseg_core::segment::{Depth, EntryHead, Step, Walker, Window};
 use kafkaseg_core::{Error, Result};
 
 use crate::plan::{Chunk, Plan};
+use crate::reader::HEAD_READ_BYTES;
 use crate::snapshot::{Partition, Segment};
 
 /// Entries tried before the index counts as wrong.
 const TRIES_MAX: usize = 8;
 
-/// Largest batch that is checked to confirm an index entry.
-const CONFIRM_BYTES_MAX: usize = 64 << 20;
+/// Bytes that are looked at to confirm an index entry, before it and in it.
+const CONFIRM_BYTES_MAX: u64 = 64 << 20;
 
 /// Cuts chunks; keeps the index of the segment it cut last.
 #[derive(Default)]
@@ -43,27 +46,28 @@ impl Cutter {
         let Some(partition) = plan.partitions.get(chunk.partition) else { return Ok(None) };
         let partition = &partition.snapshot;
         let Some(segment) = partition.segments.get(chunk.segment) else { return Ok(None) };
-        let file = match partition.open_segment(fs, segment) {
-            Ok(file) => file,
-            // The reader will meet the same and knows what to do about it.
-            Err(Error::Changed { .. }) => return Ok(None),
-            Err(error) => return Err(error),
+        let Some(file) = unless_changed(partition.open_segment(fs, segment))? else {
+            return Ok(None);
         };
         let target = target.clamp(chunk.start + 1, chunk.end);
         let positions = self.positions(fs, partition, segment, &chunk)?;
         let from = positions.partition_point(|position| *position < target);
-        let later = positions.iter().skip(from).take(TRIES_MAX);
-        let earlier = positions.iter().take(from).rev().take(TRIES_MAX);
-        for position in later.chain(earlier) {
-            if *position <= chunk.start || *position >= chunk.end {
+        let later = (from..positions.len()).take(TRIES_MAX);
+        let earlier = (0..from).rev().take(TRIES_MAX);
+        for index in later.chain(earlier) {
+            let Some(position) = positions.get(index).copied() else { continue };
+            if position <= chunk.start || position >= chunk.end {
                 continue;
             }
-            if let Some(start) = confirm(&file, *position, segment.bytes)? {
+            let before = index.checked_sub(1).and_then(|index| positions.get(index));
+            let before = before.copied().filter(|before| *before > chunk.start);
+            let start = unless_changed(confirm(&file, partition, &chunk, before, position))?;
+            if let Some(start) = start.flatten() {
                 return Ok(Some(halves(chunk, &start)));
             }
         }
         if positions.is_empty() {
-            return walk_to(file, partition, chunk, target);
+            return Ok(unless_changed(walk_to(file, partition, chunk, target))?.flatten());
         }
         Ok(None)
     }
@@ -79,14 +83,19 @@ impl Cutter {
         let Some(bytes) = read_index(fs, partition, segment)? else { return Ok(()) };
         let view = OffsetIndexView::new(segment.base_offset, &bytes);
         let Some(entry) = view.lookup(offset) else { return Ok(()) };
-        let file = match partition.open_segment(fs, segment) {
-            Ok(file) => file,
-            Err(Error::Changed { .. }) => return Ok(()),
-            Err(error) => return Err(error),
+        let position = u64::from(entry.position);
+        let before = view.lookup(entry.offset.saturating_sub(1));
+        let before = before.map(|before| u64::from(before.position)).filter(|at| *at < position);
+        if position <= chunk.start || position >= chunk.end {
+            return Ok(());
+        }
+        let Some(file) = unless_changed(partition.open_segment(fs, segment))? else {
+            return Ok(());
         };
-        if let Some(start) = confirm(&file, u64::from(entry.position), segment.bytes)? {
+        let start = unless_changed(confirm(&file, partition, chunk, before, position))?;
+        if let Some(start) = start.flatten() {
             let first = start.head.base_offset().unwrap_or_else(|| start.head.last_offset());
-            if first <= offset && start.position < chunk.end {
+            if first <= offset {
                 chunk.start = start.position;
                 chunk.expected = lowest(&start.head, chunk.expected);
             }
@@ -116,6 +125,16 @@ impl Cutter {
     }
 }
 
+/// Nothing where the file changed under the look: the reader will meet the same and knows what to
+/// do about it.
+fn unless_changed<T>(looked: Result<T>) -> Result<Option<T>> {
+    match looked {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::Changed { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn read_index<S: Fs>(fs: &S, partition: &Partition, segment: &Segment) -> Result<Option<Vec<u8>>> {
     let name = SegmentFile::live(segment.base_offset, FileKind::Index).to_string();
     let directory = match partition.open_dir(fs) {
@@ -126,23 +145,46 @@ fn read_index<S: Fs>(fs: &S, partition: &Partition, segment: &Segment) -> Result
     directory.read_small(&name)
 }
 
-/// The entry at a position, if it is whole and its checksum right.
-fn confirm<F: File>(file: &F, position: u64, file_bytes: u64) -> Result<Option<BatchStart>> {
+/// The entry at a position inside a chunk, if it is whole, its checksum right, and nothing between
+/// `before`, or the chunk's start, and the entry after it speaks against it.
+fn confirm<F: File>(
+    file: &F,
+    partition: &Partition,
+    chunk: &Chunk,
+    before: Option<u64>,
+    position: u64,
+) -> Result<Option<BatchStart>> {
+    let from = before.unwrap_or(chunk.start);
+    if position.saturating_sub(from) > CONFIRM_BYTES_MAX || !is_whole(file, chunk, position)? {
+        return Ok(None);
+    }
+    let mut span = partition.span_of(chunk);
+    if before.is_some() {
+        span.expected = span.segment_base;
+    }
+    let window = Window::new(file, from, chunk.end, HEAD_READ_BYTES);
+    let mut walker = Walker::new(window, span, Depth::Heads);
+    while let Step::Entry(head) = walker.step()? {
+        if walker.position() == position {
+            return Ok(Some(BatchStart { position, head }));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an entry with a right checksum stands at a position.
+fn is_whole<F: File>(file: &F, chunk: &Chunk, position: u64) -> Result<bool> {
     let mut start = [0; EntryHead::BYTES];
     let read = file.read_at(&mut start, position)?;
-    let left = file_bytes.saturating_sub(position);
+    let left = chunk.end.saturating_sub(position).min(CONFIRM_BYTES_MAX);
     let Ok(head) = EntryHead::read(start.get(..read).unwrap_or_default(), left) else {
-        return Ok(None);
+        return Ok(false);
     };
-    if head.total_bytes() > CONFIRM_BYTES_MAX {
-        return Ok(None);
-    }
     let mut bytes = vec![0; head.total_bytes()];
     if file.read_at(&mut bytes, position)? < bytes.len() {
-        return Ok(None);
+        return Ok(false);
     }
-    let is_right = EntryView::parse(&bytes).is_ok_and(|entry| entry.check_crc().is_ok());
-    Ok(is_right.then_some(BatchStart { position, head }))
+    Ok(EntryView::parse(&bytes).is_ok_and(|entry| entry.check_crc().is_ok()))
 }
 
 /// Without an index, the heads lead to a batch start as well.
@@ -152,9 +194,8 @@ fn walk_to<F: File>(
     chunk: Chunk,
     target: u64,
 ) -> Result<Option<(Chunk, Chunk)>> {
-    let mut span = partition.span(chunk.segment);
-    span.expected = chunk.expected;
-    let window = Window::new(file, chunk.start, chunk.end, 8 << 10);
+    let span = partition.span_of(&chunk);
+    let window = Window::new(file, chunk.start, chunk.end, HEAD_READ_BYTES);
     let mut walker = Walker::new(window, span, Depth::Heads);
     while let Step::Entry(head) = walker.step()? {
         let position = walker.position();

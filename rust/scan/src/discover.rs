@@ -38,6 +38,16 @@ pub struct Found {
     pub(crate) facts: RootFacts,
 }
 
+impl Found {
+    /// The partition's directory.
+    pub fn path(&self) -> PathBuf {
+        match &self.directory {
+            Some(name) => self.root.join(name),
+            None => self.root.clone(),
+        }
+    }
+}
+
 /// Everything below the named paths.
 #[derive(Debug, Default)]
 pub struct Discovery {

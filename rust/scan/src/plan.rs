@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::committed::Committed;
 use crate::cut::Cutter;
-use crate::discover::{Discovery, is_default_topic};
-use crate::options::{Isolation, OnCorrupt, ScanOptions, Selection};
+use crate::discover::{Discovery, Found, is_default_topic};
+use crate::options::{Isolation, OnCorrupt, OnMissing, ScanOptions, Selection};
 use crate::pulse::Pulse;
 use crate::snapshot::Partition;
 
@@ -83,14 +83,35 @@ impl Plan {
             if !is_selected(selection, &found.topic, found.partition) {
                 continue;
             }
-            let snapshot = Partition::take(fs, found)?;
-            let bound = selection.start.of(&found.topic, found.partition);
-            let start = bound.unwrap_or(snapshot.log_start).max(snapshot.log_start);
-            let end = selection.end.of(&found.topic, found.partition).unwrap_or(i64::MAX);
-            plan.partitions.push(PartitionPlan { snapshot, start, end, committed: None });
-            plan.add_chunks(fs)?;
+            match plan.add_partition(fs, found, selection) {
+                Ok(()) => {}
+                Err(error) if error.is_not_found() => plan.pass_deleted(found.path())?,
+                Err(error) => return Err(error),
+            }
         }
         Ok(plan)
+    }
+
+    fn add_partition<S: Fs>(&mut self, fs: &S, found: &Found, selection: &Selection) -> Result<()> {
+        let snapshot = Partition::take(fs, found)?;
+        let bound = selection.start.of(&found.topic, found.partition);
+        let start = bound.unwrap_or(snapshot.log_start).max(snapshot.log_start);
+        let end = selection.end.of(&found.topic, found.partition).unwrap_or(i64::MAX);
+        let partition = PartitionPlan { snapshot, start, end, committed: None };
+        let chunks = self.chunks_of(fs, &partition)?;
+        self.partitions.push(partition);
+        self.chunks.extend(chunks);
+        Ok(())
+    }
+
+    /// A partition that was there at the first look and is gone at the second.
+    fn pass_deleted(&mut self, path: PathBuf) -> Result<()> {
+        let what = "was deleted";
+        if self.options.on_missing == OnMissing::Error {
+            return Err(Error::Changed { path, what });
+        }
+        self.passed.push((path, what.to_owned()));
+        Ok(())
     }
 
     /// The plan as bytes, for another process of the same release.
@@ -196,15 +217,16 @@ impl Plan {
         Self { options: self.options.clone(), partitions, chunks, passed: Vec::new() }
     }
 
-    /// Adds the chunks of the partition added last.
-    fn add_chunks<S: Fs>(&mut self, fs: &S) -> Result<()> {
-        let index = self.partitions.len() - 1;
-        let Some(plan) = self.partitions.get(index) else { return Ok(()) };
+    /// The chunks of the partition to be added next.
+    fn chunks_of<S: Fs>(&self, fs: &S, plan: &PartitionPlan) -> Result<Vec<Chunk>> {
+        let index = self.partitions.len();
         let mut chunks = Vec::new();
         for (number, segment) in plan.snapshot.segments.iter().enumerate() {
             let next = plan.snapshot.segments.get(number + 1).map(|next| next.base_offset);
             let is_below = next.is_some_and(|next| next <= plan.start);
-            if is_below || segment.base_offset >= plan.end || segment.bytes == 0 {
+            // Of an empty last segment the reader finds out whether it should be empty.
+            let is_empty = segment.bytes == 0 && next.is_some();
+            if is_below || segment.base_offset >= plan.end || is_empty {
                 continue;
             }
             let mut chunk = Chunk {
@@ -227,8 +249,7 @@ impl Plan {
             }
             chunks.push(chunk);
         }
-        self.chunks.extend(chunks);
-        Ok(())
+        Ok(chunks)
     }
 }
 

@@ -202,17 +202,11 @@ impl<S: Fs> Reader<S> {
             }
             None => Window::new(file, chunk.start, chunk.end, READ_BYTES),
         };
-        let mut span = snapshot.span(chunk.segment);
-        span.expected = chunk.expected;
-        if let Some(below) = chunk.below {
-            span.is_last = false;
-            span.around.next_base = Some(below);
-        }
         let options = &plan.options;
         let stable = committed.as_ref().map_or(i64::MAX, |view| view.last_stable);
         self.current = Some(Current {
             chunk,
-            walker: Walker::new(window, span, self.depth),
+            walker: Walker::new(window, snapshot.span_of(&chunk), self.depth),
             wanted: Wanted {
                 start: partition.start,
                 end: partition.end.min(stable),
@@ -256,7 +250,7 @@ impl<S: Fs> Reader<S> {
             pulse()?;
         }
         let Some(current) = &mut self.current else { return Ok(()) };
-        match current.walker.step()? {
+        match current.walker.step_with(pulse)? {
             Step::Entry(head) => self.take_entry(&head),
             Step::Damage { position, bytes, kind } => self.on_damage(position, bytes, kind),
             Step::Torn { position, bytes, kind } => {

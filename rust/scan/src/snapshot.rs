@@ -14,6 +14,7 @@ use kafkaseg_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::discover::{Found, epochs_of};
+use crate::plan::Chunk;
 
 /// How often a directory that changes under the listing is listed again.
 const LISTINGS_MAX: usize = 20;
@@ -146,9 +147,21 @@ impl Partition {
             around: Surroundings {
                 next_base: next.map(|segment| segment.base_offset),
                 recorded_end: self.recorded_end,
+                is_end_exact: self.is_clean,
                 epochs: Arc::clone(&self.epochs),
             },
         }
+    }
+
+    /// What surrounds the entries of a part of a segment.
+    pub(crate) fn span_of(&self, chunk: &Chunk) -> Span {
+        let mut span = self.span(chunk.segment);
+        span.expected = chunk.expected;
+        if let Some(below) = chunk.below {
+            span.is_last = false;
+            span.around.next_base = Some(below);
+        }
+        span
     }
 
     fn list<D: Dir>(&mut self, directory: &D, only: Option<&str>) -> Result<()> {

@@ -129,7 +129,7 @@ impl Search {
             if entries.is_multiple_of(ENTRIES_BETWEEN) {
                 pulse()?;
             }
-            match walker.step()? {
+            match walker.step_with(pulse)? {
                 Step::Entry(head) => {
                     largest = largest.max(head.max_timestamp());
                     if self.is_candidate(&head) {

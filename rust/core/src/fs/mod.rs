@@ -103,3 +103,17 @@ pub trait File: Send + Sync {
     /// Fills `buffer` from `position`. Fewer bytes than asked means the file ends there.
     fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize>;
 }
+
+impl<F: File> File for &F {
+    fn path(&self) -> &Path {
+        (**self).path()
+    }
+
+    fn facts(&self) -> Result<FileFacts> {
+        (**self).facts()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize> {
+        (**self).read_at(buffer, position)
+    }
+}

@@ -70,6 +70,13 @@ pub enum CorruptKind {
     },
     /// Bytes at the end of a cleanly closed log that form no batch.
     Tail,
+    /// A cleanly closed log ends before the offset that the close recorded.
+    EarlyEnd {
+        /// The offset after the last record found.
+        found: i64,
+        /// The offset recorded.
+        expected: i64,
+    },
     /// An index, snapshot or checkpoint file fails its check.
     Side(&'static str),
 }
@@ -99,6 +106,7 @@ impl CorruptKind {
             Self::OffsetJump { .. } => "offset_jump",
             Self::LeaderEpoch { .. } => "leader_epoch",
             Self::Tail => "tail",
+            Self::EarlyEnd { .. } => "early_end",
             Self::Side(_) => "side_file",
         }
     }
@@ -136,6 +144,9 @@ impl fmt::Display for CorruptKind {
                 write!(f, "leader epoch {found} is contradicted by what surrounds it ({expected})")
             }
             Self::Tail => f.write_str("bytes that form no batch end a cleanly closed log"),
+            Self::EarlyEnd { found, expected } => {
+                write!(f, "the log ends at offset {found}, its clean close recorded {expected}")
+            }
             Self::Side(why) => f.write_str(why),
         }
     }

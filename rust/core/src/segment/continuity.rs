@@ -9,6 +9,8 @@
 //!    claims offsets inside the entry: then the gap came from a changed base offset. The last entry
 //!    of a log is held against the recorded end of the log instead.
 //! 4. Leader epochs never fall, and agree with the leader-epoch checkpoint where it covers them.
+//! 5. Two entries that contradict each other are told apart by a third witness: the offset without
+//!    the gap, or the entry after both. Where none speaks, neither is believed.
 //!
 //! What escapes: in a compacted log, a base offset changed to another value inside the gap around
 //! its batch; without the checkpoint, an epoch changed at the very edge of the log. Nothing in the
@@ -24,8 +26,10 @@ use crate::record::CorruptKind;
 pub struct Surroundings {
     /// Base offset of the next segment, if there is one.
     pub next_base: Option<i64>,
-    /// The offset after the last record of the log, when a clean shutdown recorded it.
+    /// The offset after the last record of the log, when a shutdown recorded it.
     pub recorded_end: Option<i64>,
+    /// Whether nothing was appended since it was recorded: the shutdown was the last thing done.
+    pub is_end_exact: bool,
     /// Leader epochs and their first offsets, ascending, from the checkpoint.
     pub epochs: Arc<Vec<(i32, i64)>>,
 }
@@ -42,9 +46,22 @@ impl Surroundings {
         self.epochs.get(after).map_or(i64::MAX, |(_, start)| *start)
     }
 
+    /// The end of the log, where it is known for certain.
+    pub(super) fn exact_end(&self) -> Option<i64> {
+        self.recorded_end.filter(|_| self.is_end_exact && self.next_base.is_none())
+    }
+
     fn begins_after(&self, epoch: i32, offset: i64) -> bool {
         self.epochs.iter().any(|(known, start)| *known == epoch && *start > offset)
     }
+}
+
+/// Why an entry cannot be believed.
+enum Doubt {
+    /// It is damaged.
+    This(CorruptKind),
+    /// It or the one after it is damaged: they contradict each other.
+    ThisOrNext(CorruptKind),
 }
 
 /// What the entries so far say about the next one.
@@ -56,28 +73,31 @@ pub(super) struct Continuity {
     epoch: Option<i32>,
     /// Where the checkpoint lets that epoch end.
     epoch_ends: i64,
+    /// The entry with this last offset is not believed, for this reason.
+    doubted: Option<(i64, CorruptKind)>,
 }
 
 impl Continuity {
     pub(super) fn starting_at(expected: i64) -> Self {
-        Self { expected, epoch: None, epoch_ends: i64::MAX }
+        Self { expected, epoch: None, epoch_ends: i64::MAX, doubted: None }
     }
 
-    /// Checks `head` and, if it is good, moves past it. `next` reads the head that follows.
+    /// Checks `head` and, if it is good, moves past it. `ahead` reads the head that stands a number
+    /// of bytes after it.
     #[inline]
     pub(super) fn accept(
         &mut self,
         head: &EntryHead,
         around: &Surroundings,
-        next: impl FnOnce() -> crate::Result<Option<EntryHead>>,
+        ahead: impl Fn(usize) -> crate::Result<Option<EntryHead>>,
     ) -> crate::Result<Result<(), CorruptKind>> {
         let usual = head.base_offset() == Some(self.expected)
             && head.leader_epoch() == self.epoch
             && head.last_offset() < self.epoch_ends
+            && self.doubted.is_none()
             && around.next_base.is_none_or(|limit| head.last_offset() < limit);
         if !usual {
-            let next = next()?;
-            if let Err(kind) = self.judge(head, around, next.as_ref()) {
+            if let Err(kind) = self.look_closely(head, around, ahead)? {
                 return Ok(Err(kind));
             }
             self.epoch_ends = around.epoch_ends(head.last_offset());
@@ -89,12 +109,65 @@ impl Continuity {
         Ok(Ok(()))
     }
 
+    fn look_closely(
+        &mut self,
+        head: &EntryHead,
+        around: &Surroundings,
+        ahead: impl Fn(usize) -> crate::Result<Option<EntryHead>>,
+    ) -> crate::Result<Result<(), CorruptKind>> {
+        if let Some((last, kind)) = self.doubted.take()
+            && last == head.last_offset()
+        {
+            return Ok(Err(kind));
+        }
+        let next = ahead(head.total_bytes())?;
+        let kind = match self.judge(head, around, next.as_ref()) {
+            Ok(()) => return Ok(Ok(())),
+            Err(Doubt::This(kind)) => return Ok(Err(kind)),
+            Err(Doubt::ThisOrNext(kind)) => kind,
+        };
+        let Some(next) = next else { return Ok(Err(kind)) };
+        let third = ahead(head.total_bytes().saturating_add(next.total_bytes()))?;
+        let next_is_good = match kind {
+            CorruptKind::LeaderEpoch { .. } => {
+                third.as_ref().is_some_and(|third| third.leader_epoch() < head.leader_epoch())
+            }
+            _ => Self::overlap_is_of(head, &next, third.as_ref(), around),
+        };
+        if !next_is_good {
+            self.doubted = Some((next.last_offset(), kind));
+        }
+        Ok(Err(kind))
+    }
+
+    /// `head` follows a gap and overlaps `next`: whether it is `head` that was moved. So it is when
+    /// it overlaps the third too, or when what comes third begins where `next` ends: an entry that
+    /// was moved down onto another ends before that.
+    fn overlap_is_of(
+        head: &EntryHead,
+        next: &EntryHead,
+        third: Option<&EntryHead>,
+        around: &Surroundings,
+    ) -> bool {
+        let ends = next.last_offset().saturating_add(1);
+        match third.map(first_offset) {
+            Some(third) => third == ends || third <= head.last_offset(),
+            None => around.next_base.or_else(|| around.exact_end()) == Some(ends),
+        }
+    }
+
+    /// Where the entry would end without the gap before it.
+    fn closed(&self, head: &EntryHead) -> i64 {
+        let delta = head.last_offset().saturating_sub(first_offset(head));
+        self.expected.saturating_add(delta).saturating_add(1)
+    }
+
     fn judge(
         &self,
         head: &EntryHead,
         around: &Surroundings,
         next: Option<&EntryHead>,
-    ) -> Result<(), CorruptKind> {
+    ) -> Result<(), Doubt> {
         self.judge_offset(head, around, next)?;
         match head.leader_epoch() {
             Some(epoch) => self.judge_epoch(epoch, head.last_offset(), around, next),
@@ -107,29 +180,37 @@ impl Continuity {
         head: &EntryHead,
         around: &Surroundings,
         next: Option<&EntryHead>,
-    ) -> Result<(), CorruptKind> {
+    ) -> Result<(), Doubt> {
         let expected = self.expected;
         let last = head.last_offset();
-        let found = head.base_offset().unwrap_or(last);
+        let found = first_offset(head);
         if found < expected {
-            return Err(CorruptKind::OffsetOrder { found, expected });
+            return Err(Doubt::This(CorruptKind::OffsetOrder { found, expected }));
         }
-        let jump = Err(CorruptKind::OffsetJump { found, expected });
+        let jump = CorruptKind::OffsetJump { found, expected };
         if around.next_base.is_some_and(|limit| last >= limit) {
-            return jump;
+            return Err(Doubt::This(jump));
         }
-        // Where the entry would end without the gap.
-        let closed = expected.saturating_add(last.saturating_sub(found)).saturating_add(1);
+        // Without a gap, an entry that claims the same offsets is the one that is wrong.
+        if found == expected {
+            return Ok(());
+        }
         match next {
-            Some(next) => {
-                let follows = next.base_offset().unwrap_or_else(|| next.last_offset());
-                if follows <= last && follows >= closed.min(expected) { jump } else { Ok(()) }
+            Some(next) if (expected..=last).contains(&first_offset(next)) => {
+                Err(Doubt::ThisOrNext(jump))
             }
-            None if around.next_base.is_none() => match around.recorded_end {
-                Some(end) if found > expected && end == closed => jump,
-                _ => Ok(()),
-            },
-            None => Ok(()),
+            Some(_) => Ok(()),
+            None => {
+                let end = last.saturating_add(1);
+                let is_moved = match (around.exact_end(), around.recorded_end) {
+                    (Some(exact), _) => end != exact,
+                    (None, Some(recorded)) => {
+                        around.next_base.is_none() && recorded == self.closed(head)
+                    }
+                    (None, None) => false,
+                };
+                if is_moved { Err(Doubt::This(jump)) } else { Ok(()) }
+            }
         }
     }
 
@@ -139,30 +220,34 @@ impl Continuity {
         last_offset: i64,
         around: &Surroundings,
         next: Option<&EntryHead>,
-    ) -> Result<(), CorruptKind> {
+    ) -> Result<(), Doubt> {
         let recorded = around.epoch_at(last_offset);
         // Tools that write segments themselves leave −1.
         if found == -1 || recorded == Some(found) {
             return Ok(());
         }
-        let wrong = |expected| Err(CorruptKind::LeaderEpoch { found, expected });
+        let wrong = |expected| CorruptKind::LeaderEpoch { found, expected };
         let before = self.epoch.unwrap_or(-1);
         if found < before {
-            return wrong(before);
+            return Err(Doubt::This(wrong(before)));
         }
         let after = next.and_then(EntryHead::leader_epoch).unwrap_or(-1);
-        if (before.max(0)..found).contains(&after) {
-            return wrong(after);
-        }
+        let falls = (before.max(0)..found).contains(&after);
         match recorded {
             // A broker that adopts a log forgets the epochs above its own, so a neighbour of the
             // same epoch outweighs the checkpoint, unless that knows when the epoch began.
             Some(recorded) if after != found || around.begins_after(found, last_offset) => {
-                wrong(recorded)
+                Err(Doubt::This(wrong(recorded)))
             }
+            None if falls => Err(Doubt::ThisOrNext(wrong(after))),
             _ => Ok(()),
         }
     }
+}
+
+/// The first offset; of a compressed old-format set, whose first is inside, the last.
+fn first_offset(head: &EntryHead) -> i64 {
+    head.base_offset().unwrap_or_else(|| head.last_offset())
 }
 
 #[cfg(test)]
@@ -190,8 +275,9 @@ mod tests {
     fn judge(entries: &[EntryHead], around: &Surroundings) -> Result<(), (usize, CorruptKind)> {
         let mut continuity = Continuity::starting_at(0);
         for (index, head) in entries.iter().enumerate() {
-            let next = entries.get(index + 1).copied();
-            continuity.accept(head, around, || Ok(next)).unwrap().map_err(|kind| (index, kind))?;
+            // Every entry of these tests has the same size.
+            let ahead = |bytes: usize| Ok(entries.get(index + bytes / head.total_bytes()).copied());
+            continuity.accept(head, around, ahead).unwrap().map_err(|kind| (index, kind))?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Walking the entries of a segment.
 
 use super::continuity::{Continuity, Surroundings};
-use super::resync::{Plausible, next_good};
+use super::resync::{Plausible, SearchBudget, next_good};
 use super::{EntryHead, Window};
 use crate::error::Result;
 use crate::fs::File;
@@ -69,13 +69,17 @@ pub struct Walker<F> {
     continuity: Continuity,
     /// Bytes of the entry handed out last, skipped by the next step.
     current: usize,
+    /// What searches behind damage may still spend, once there was any.
+    search: Option<SearchBudget>,
+    /// The end was reached.
+    is_done: bool,
 }
 
 impl<F: File> Walker<F> {
     /// A walker over `window`.
     pub fn new(window: Window<F>, span: Span, depth: Depth) -> Self {
         let continuity = Continuity::starting_at(span.expected);
-        Self { window, span, depth, continuity, current: 0 }
+        Self { window, span, depth, continuity, current: 0, search: None, is_done: false }
     }
 
     /// Gives the window back for the next segment.
@@ -113,16 +117,40 @@ impl<F: File> Walker<F> {
     /// The next entry, damage or end.
     #[inline]
     pub fn step(&mut self) -> Result<Step> {
+        self.step_with(&mut || Ok(()))
+    }
+
+    /// The same with a chance to stop: `pulse` is called often while a search for good entries
+    /// behind damage goes on, and an error of it ends the search.
+    #[inline]
+    pub fn step_with(&mut self, pulse: &mut dyn FnMut() -> Result<()>) -> Result<Step> {
         self.window.skip(std::mem::take(&mut self.current));
         if self.window.remaining() == 0 {
-            return Ok(Step::End);
+            return Ok(self.end());
         }
         match self.next_entry()? {
             Ok(head) => {
                 self.current = head.total_bytes();
                 Ok(Step::Entry(head))
             }
-            Err(kind) => self.pass_damage(kind),
+            Err(kind) => self.pass_damage(kind, pulse),
+        }
+    }
+
+    /// The end; before it, once, what a cleanly closed log lacks.
+    #[cold]
+    fn end(&mut self) -> Step {
+        let was_done = std::mem::replace(&mut self.is_done, true);
+        let expected = self.span.around.exact_end().filter(|_| self.span.is_last);
+        match expected {
+            // Damage before the end explains a lack already.
+            Some(expected)
+                if expected > self.continuity.expected && !was_done && self.search.is_none() =>
+            {
+                let kind = CorruptKind::EarlyEnd { found: self.continuity.expected, expected };
+                Step::Damage { position: self.window.position(), bytes: 0, kind }
+            }
+            _ => Step::End,
         }
     }
 
@@ -150,13 +178,17 @@ impl<F: File> Walker<F> {
             }
         }
         let window = &self.window;
-        let follows = || next_head(window, total);
-        let judged = self.continuity.accept(&head, &self.span.around, follows)?;
+        let ahead = |bytes: usize| head_at(window, bytes);
+        let judged = self.continuity.accept(&head, &self.span.around, ahead)?;
         Ok(judged.map(|()| head))
     }
 
     #[cold]
-    fn pass_damage(&mut self, kind: CorruptKind) -> Result<Step> {
+    fn pass_damage(
+        &mut self,
+        kind: CorruptKind,
+        pulse: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Step> {
         let position = self.window.position();
         let plausible = Plausible {
             from: self.continuity.expected,
@@ -165,7 +197,9 @@ impl<F: File> Walker<F> {
             }),
         };
         let declared = self.declared_end()?;
-        let good = next_good(&self.window, declared, plausible)?;
+        let remaining = self.window.remaining();
+        let budget = self.search.get_or_insert_with(|| SearchBudget::over(remaining));
+        let good = next_good(&self.window, declared, plausible, budget, pulse)?;
         let end = good.unwrap_or(self.window.limit());
         let bytes = end.saturating_sub(position);
         self.window.skip(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -192,9 +226,14 @@ impl<F: File> Walker<F> {
     }
 }
 
-fn next_head<F: File>(window: &Window<F>, total: usize) -> Result<Option<EntryHead>> {
-    let position = window.position().saturating_add(u64::try_from(total).unwrap_or(u64::MAX));
+/// The head that stands `bytes` after the window's position.
+fn head_at<F: File>(window: &Window<F>, bytes: usize) -> Result<Option<EntryHead>> {
+    let position = window.position().saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
     let left = window.limit().saturating_sub(position);
+    let held = window.held(bytes.saturating_add(EntryHead::BYTES)).get(bytes..).unwrap_or_default();
+    if held.len() == EntryHead::BYTES {
+        return Ok(EntryHead::read(held, left).ok());
+    }
     let mut start = [0; EntryHead::BYTES];
     let read = window.peek_at(position, &mut start)?;
     Ok(EntryHead::read(start.get(..read).unwrap_or_default(), left).ok())

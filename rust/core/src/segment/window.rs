@@ -92,7 +92,14 @@ impl<F: File> Window<F> {
         let Some(buffer) = buffer.get_mut(..left) else {
             return Ok(0);
         };
-        self.file.read_at(buffer, position)
+        let read = self.file.read_at(buffer, position)?;
+        if read < left { Err(self.was_cut()) } else { Ok(read) }
+    }
+
+    /// The file ends before the limit, which it did not when the limit was taken.
+    #[cold]
+    fn was_cut(&self) -> Error {
+        Error::Changed { path: self.file.path().to_owned(), what: "was cut short" }
     }
 
     fn refill(&mut self, bytes: usize) -> Result<()> {
@@ -108,11 +115,7 @@ impl<F: File> Window<F> {
         let read = self.file.read_at(place, from)?;
         self.start = at - tail;
         self.end = at + read;
-        if read < wanted {
-            let path = self.file.path().to_owned();
-            return Err(Error::Changed { path, what: "was cut short" });
-        }
-        Ok(())
+        if read < wanted { Err(self.was_cut()) } else { Ok(()) }
     }
 
     /// Makes `wanted` aligned bytes follow the `tail` bytes still held; returns where they start.

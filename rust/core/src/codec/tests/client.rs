@@ -1,4 +1,5 @@
-//! What Kafka's Java client 4.3.0 takes and refuses, as seen by feeding it these streams.
+//! What Kafka's Java client 4.3.0 takes and refuses, as seen by feeding it these streams; the few
+//! things that only the client takes are listed in the module's documentation.
 
 use super::*;
 
@@ -74,16 +75,15 @@ fn framed_snappy_takes_headers_between_chunks() {
     let payload = text(100_000);
     let framed = compress(Codec::Snappy, &payload);
     let twice = joined(&[&payload, &payload]);
-    assert_eq!(inflate(Codec::Snappy, &joined(&[&framed, &framed])), Ok(twice.clone()));
+    assert_eq!(inflate(Codec::Snappy, &joined(&[&framed, &framed])), Ok(twice));
     let (header, chunks) = framed.split_at(16);
     assert_eq!(
         inflate(Codec::Snappy, &joined(&[header, header, chunks, header])),
         Ok(payload.clone())
     );
-    // Only the first half of the magic is compared there.
     let mut odd = header.to_vec();
     odd[5] = 0;
-    assert_eq!(inflate(Codec::Snappy, &joined(&[&framed, &odd, chunks])), Ok(twice));
+    assert!(inflate(Codec::Snappy, &joined(&[&framed, &odd, chunks])).is_err());
     let mut newer = header.to_vec();
     (newer[11], newer[15]) = (2, 9);
     assert_eq!(inflate(Codec::Snappy, &joined(&[&newer, chunks])), Ok(payload.clone()));
