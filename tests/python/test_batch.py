@@ -319,6 +319,31 @@ def test_header_names_that_are_no_text_go_back_as_they_were(name: bytes) -> None
     assert kafkaseg.decode_batch(data).records[0].headers == ((as_text, None),)
 
 
+samples = st.sampled_from([BATCH_B, BATCH_D, MARKER_E, HORIZON_H, V0, V1_GZIP, V0_LZ4])
+
+
+@given(samples, st.integers(0, 200), st.integers(1, 255))
+def test_a_changed_byte_is_damage_or_stands_outside_the_checksum(data: bytes, at: int, change: int) -> None:
+    at %= len(data)
+    changed = data[:at] + bytes([data[at] ^ change]) + data[at + 1 :]
+    outside = at < 8 or (12 <= at < 16 and data[16] == 2)
+    try:
+        batch = kafkaseg.decode_batch(changed)
+    except kafkaseg.CorruptLogError as error:
+        assert error.position == 0  # noqa: PT017
+    else:
+        assert outside
+        assert [r.value for r in batch.records] == [r.value for r in kafkaseg.decode_batch(data).records]
+
+
+@given(st.binary(max_size=200), st.integers(0, 1 << 70))
+def test_any_bytes_are_a_batch_or_damage(data: bytes, position: int) -> None:
+    with pytest.raises((kafkaseg.CorruptLogError, kafkaseg.InvalidArgumentError)):
+        kafkaseg.decode_batch(data, position)
+    with pytest.raises(kafkaseg.CorruptLogError):
+        kafkaseg.patch_batch(data, base_offset=1)
+
+
 def batches_of(path: Path) -> Iterator[tuple[bytes, kafkaseg.DecodedBatch]]:
     data, position = path.read_bytes(), 0
     # A preallocated tail is zeros; nothing else follows the last batch of an undamaged log.
