@@ -16,6 +16,7 @@ mod iter;
 mod legacy;
 mod legacy_iter;
 mod open;
+mod origin;
 mod patch;
 #[cfg(test)]
 mod properties;
@@ -38,5 +39,6 @@ pub use iter::{Header, Headers, RecordView, Records};
 pub use legacy::{KeyAndValue, LegacyView};
 pub use legacy_iter::LegacyRecords;
 pub use open::EntryRecords;
+pub use origin::Origin;
 pub use patch::BatchMut;
 pub use span::RecordSpan;
