@@ -78,6 +78,13 @@ struct Open<D: WriteDir> {
     reserved: AtomicU64,
 }
 
+/// What stays open after a file was opened to be mapped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Map,
+    MapAndFile,
+}
+
 /// What an entry about to be appended finds.
 pub(super) struct Tail<const CELLS: usize> {
     pub(super) last: Option<[u32; CELLS]>,
@@ -129,7 +136,7 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
     #[cold]
     fn search_closed<R>(&self, run: impl FnOnce(&MapOf<D>, usize) -> R) -> Result<Option<R>> {
         let mut state = self.exclusive();
-        let open = self.opened(&mut state)?;
+        let open = self.opened(&mut state, Keep::Map)?;
         let entries = self.entries.load(Ordering::Acquire);
         Ok(open.map.as_ref().map(|map| run(map, entries)))
     }
@@ -176,7 +183,7 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
     /// Appends what `decide` makes of the tail; `false` when it makes nothing of it.
     pub(super) fn append(
         &self,
-        decide: impl FnOnce(&Tail<CELLS>) -> Result<Option<[u32; CELLS]>>,
+        decide: impl FnOnce(&Tail<CELLS>) -> Result<Option<[u32; CELLS]>, String>,
     ) -> Result<bool> {
         let state = self.shared();
         let Some((open, map)) = state.writable().and_then(|open| Some((open, open.map.as_ref()?)))
@@ -186,7 +193,8 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
         let entries = self.entries.load(Ordering::Relaxed);
         let last = entries.checked_sub(1).map(|last| load(map, last));
         let capacity = Self::whole_entries(open.bytes);
-        let Some(cells) = decide(&Tail { last, entries, capacity })? else {
+        let decided = decide(&Tail { last, entries, capacity });
+        let Some(cells) = decided.map_err(|why| self.refusal(&state, &why))? else {
             return Ok(false);
         };
         if entries >= capacity {
@@ -197,7 +205,7 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
         for (cell, value) in cells.into_iter().enumerate() {
             map.store(first + cell, value);
         }
-        self.unsynced.store(true, Ordering::Relaxed);
+        self.unsynced.store(true, Ordering::Release);
         self.entries.store(entries + 1, Ordering::Release);
         Ok(true)
     }
@@ -206,14 +214,17 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
     /// others, so that nobody who looks at the file alone takes them for entries.
     pub(super) fn truncate(&self, keep: impl FnOnce(&MapOf<D>, usize) -> usize) -> Result<()> {
         let mut state = self.exclusive();
-        let open = self.opened(&mut state)?;
+        let open = self.opened(&mut state, Keep::MapAndFile)?;
         let Some(map) = &open.map else {
             return Ok(());
         };
         let entries = self.entries.load(Ordering::Relaxed);
         let kept = keep(map, entries).min(entries);
         for cell in kept * CELLS..entries * CELLS {
-            map.store(cell, 0);
+            // What an unclean stop left can be a hole; a store there needs a disk block.
+            if map.load(cell) != 0 {
+                map.store(cell, 0);
+            }
         }
         if kept != entries {
             self.unsynced.store(true, Ordering::Relaxed);
@@ -225,7 +236,7 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
     /// Forgets every entry and makes the index active, at full length; makes a missing file.
     pub(super) fn reset(&self, max_bytes: u64) -> Result<()> {
         let mut state = self.exclusive();
-        let file = self.file_of(&state)?;
+        let file = self.attach(&state)?;
         state.open = None;
         self.unsynced.store(true, Ordering::Relaxed);
         // Cut to nothing first, so that what follows is zeros and no remains.
@@ -237,8 +248,7 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
     /// Makes the index active, at full length but never below its entries; makes a missing file.
     pub(super) fn extend(&self, max_bytes: u64) -> Result<()> {
         let mut state = self.exclusive();
-        self.opened(&mut state)?;
-        let file = self.file_of(&state)?;
+        let file = self.attach(&state)?;
         self.remap(&mut state, file, max_bytes, IndexMode::Active)
     }
 
@@ -249,17 +259,17 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
     }
 
     fn trim_locked(&self, state: &mut State<D>) -> Result<()> {
-        if self.opened(state)?.map.is_none() {
+        if state.open.as_ref().is_none_or(|open| open.map.is_none()) {
             state.mode = IndexMode::Sealed;
             return Ok(());
         }
-        let file = self.file_of(state)?;
+        let file = self.attach(state)?;
         self.remap(state, file, 0, IndexMode::Sealed)
     }
 
     /// Makes entries and length durable. Searches and appends go on meanwhile.
     pub(super) fn flush(&self) -> Result<()> {
-        if !self.unsynced.swap(false, Ordering::Relaxed) {
+        if !self.unsynced.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
         let synced = self.sync_file();
@@ -332,7 +342,7 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
     /// Fails when the file does not end with a whole entry.
     pub(super) fn check_length(&self, torn: CorruptKind) -> Result<()> {
         let mut state = self.exclusive();
-        let bytes = self.opened(&mut state)?.bytes;
+        let bytes = self.opened(&mut state, Keep::Map)?.bytes;
         let whole = Self::bytes_of(Self::whole_entries(bytes));
         if bytes == whole { Ok(()) } else { Err(Error::corrupt(&self.path(&state), whole, torn)) }
     }
@@ -345,11 +355,6 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
     /// Where the file is.
     pub(super) fn file_path(&self) -> PathBuf {
         self.path(&self.shared())
-    }
-
-    /// What the caller asked for is against the rules of an index.
-    pub(super) fn invalid(&self, why: &str) -> Error {
-        Error::Invalid(format!("{} {why}", self.file_path().display()))
     }
 
     fn refusal(&self, state: &State<D>, why: &str) -> Error {
@@ -377,15 +382,15 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
     }
 
     /// The open file, opened and mapped at its own length if it is not.
-    fn opened<'a>(&self, state: &'a mut State<D>) -> Result<&'a Open<D>> {
+    fn opened<'a>(&self, state: &'a mut State<D>, keep: Keep) -> Result<&'a Open<D>> {
         let open = match state.open.take() {
             Some(open) => open,
-            None => self.map_found(state.name)?,
+            None => self.map_found(state.name, keep)?,
         };
         Ok(state.open.insert(open))
     }
 
-    fn map_found(&self, name: SegmentFile) -> Result<Open<D>> {
+    fn map_found(&self, name: SegmentFile, keep: Keep) -> Result<Open<D>> {
         let Some(file) = self.find(name)? else {
             self.entries.store(0, Ordering::Release);
             return Ok(Open { map: None, file: None, bytes: 0, reserved: AtomicU64::new(0) });
@@ -394,15 +399,22 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
         let entries = Self::whole_entries(bytes);
         let map = file.map(Self::bytes_of(entries))?;
         self.entries.store(entries, Ordering::Release);
-        Ok(Open { map: Some(map), file: None, bytes, reserved: AtomicU64::new(0) })
+        let file = (keep == Keep::MapAndFile).then(|| Arc::new(file));
+        Ok(Open { map: Some(map), file, bytes, reserved: AtomicU64::new(0) })
     }
 
-    /// The held file, or the one of this name, made when it is missing.
-    fn file_of(&self, state: &State<D>) -> Result<Arc<FileOf<D>>> {
+    /// The held file, or the one of this name, made when it is missing. If the index was closed,
+    /// the file's length says how many entries it has.
+    fn attach(&self, state: &State<D>) -> Result<Arc<FileOf<D>>> {
         if let Some(file) = state.open.as_ref().and_then(|open| open.file.clone()) {
             return Ok(file);
         }
-        self.dir.open_write(&state.name.to_string(), Create::IfMissing).map(Arc::new)
+        let file = self.dir.open_write(&state.name.to_string(), Create::IfMissing)?;
+        if state.open.is_none() {
+            let entries = Self::whole_entries(file.facts()?.bytes);
+            self.entries.store(entries, Ordering::Release);
+        }
+        Ok(Arc::new(file))
     }
 
     /// Gives the file another length, not below its entries, and a map of that length. What fails
@@ -426,12 +438,16 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
             state.mode = mode;
             return Ok(());
         }
+        let was_held = held.is_some();
         self.unsynced.store(true, Ordering::Relaxed);
         file.set_len(length)?;
-        // The map of the old length must not outlive a failure: its pages may be gone.
         let before = state.open.take();
-        let map = file.map(length)?;
-        if let Some(old) = before.and_then(|open| open.map) {
+        state.mode = IndexMode::Sealed;
+        // Without a map the length alone tells the number of entries.
+        let map = file.map(length).inspect_err(|_| drop(file.set_len(Self::bytes_of(entries))))?;
+        let old = before.and_then(|open| open.map).filter(|_| !was_held);
+        if let Some(old) = old {
+            file.allocate(Self::bytes_of(entries))?;
             carry_over(&old, &map, entries * CELLS);
         }
         let reserved = AtomicU64::new(0);

@@ -133,7 +133,8 @@ mod tests {
         for entry_bytes in [8, 12] {
             let warm = WARM_BYTES / entry_bytes;
             for entries in (0..9).chain(warm - 2..warm + 4).chain(2 * warm - 1..2 * warm + 3) {
-                let keys: Vec<i64> = (0..entries).map(|at| i64::try_from(at * 2).unwrap()).collect();
+                let keys: Vec<i64> =
+                    (0..entries).map(|at| i64::try_from(at * 2).unwrap()).collect();
                 let edge = i64::try_from(2 * first_warm(entries, entry_bytes)).unwrap();
                 let end = i64::try_from(2 * entries).unwrap();
                 for near in [0, edge, end] {
