@@ -1,5 +1,6 @@
 //! Records and the batches that hold them, in every version Kafka ever wrote.
 
+mod analyze;
 mod batch;
 mod batch_spec;
 mod builder;
@@ -10,6 +11,7 @@ mod corrupt;
 mod crc;
 mod encode;
 mod entry;
+mod fault;
 mod flexible;
 mod header;
 mod iter;
@@ -25,6 +27,7 @@ mod samples;
 mod span;
 pub mod varint;
 
+pub use analyze::{AnalyzeLimits, AppendFacts, analyze};
 pub use batch::BatchView;
 pub use batch_spec::BatchSpec;
 pub use builder::BatchBuilder;
@@ -34,6 +37,7 @@ pub use control::{
 pub use corrupt::CorruptKind;
 pub use crc::{crc32, crc32c};
 pub use entry::{EntryView, entry_total_bytes};
+pub use fault::{RecordError, RecordFault};
 pub use header::{Attributes, BatchHeader, Codec, TimestampType};
 pub use iter::{Header, Headers, RecordView, Records};
 pub use legacy::{KeyAndValue, LegacyView};

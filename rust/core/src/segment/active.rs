@@ -1,7 +1,7 @@
 //! The segment that is written: when it is full, how bytes and index entries go in, how it is cut
 //! and how it is closed for writing.
 
-use std::sync::PoisonError;
+use std::sync::{PoisonError, RwLockReadGuard};
 use std::sync::atomic::Ordering;
 
 use super::{Segment, Times};
@@ -167,6 +167,11 @@ impl<S: WriteFs> Segment<S> {
     pub(crate) fn raise_generation(&self) {
         let _alone = self.cut.write().unwrap_or_else(PoisonError::into_inner);
         self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Keeps truncations out for as long as the guard lives.
+    pub(crate) fn hold(&self) -> RwLockReadGuard<'_, ()> {
+        self.cut.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops everything from an offset on. `position` is where the batch begins that holds it.
