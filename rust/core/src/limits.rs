@@ -65,9 +65,9 @@ pub const CLIENT_BATCH_BYTES_MAX: usize = 64 << 20;
 /// at most on bytes that carry nothing. Zstandard goes further.
 pub const CLIENT_INFLATE_RATIO_MAX: usize = 1_000;
 
-/// Inflated size up to which the ratio is not looked at: a batch of Kafka's default
-/// `max.message.bytes` harms nobody, however well its records compress.
-pub const CLIENT_INFLATE_FREE_BYTES: usize = 1 << 20;
+/// Inflated size up to which the ratio is not looked at: real brokers hold batches of a few MiB of
+/// equal bytes in a few hundred, and what a decoder keeps anyway harms nobody.
+pub const CLIENT_INFLATE_FREE_BYTES: usize = INFLATE_WINDOW_BYTES;
 
 /// Failing records that a refusal lists. A batch can hold millions, and their messages would take
 /// more memory than the batch.

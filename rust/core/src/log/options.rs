@@ -53,6 +53,11 @@ pub struct LogOptions {
     /// Whether somebody calls [`Log::flush_pending`](super::Log::flush_pending) from time to time.
     /// Without one, the append that rolls a segment also flushes the one before.
     pub background_flush: bool,
+    /// Called when a truncation lowers the recovery point, before anything is cut: whoever keeps
+    /// the checkpoint must record the lower one, or a crash later would trust bytes that were
+    /// written anew. The log's lock is held; [`Log::recovery_point`](super::Log::recovery_point)
+    /// can be asked.
+    pub on_recovery_point_lowered: Option<Arc<dyn Fn(i64) -> Result<(), Error> + Send + Sync>>,
     /// How long a producer that writes nothing is remembered.
     pub producer_expiration_ms: i64,
 }
@@ -71,6 +76,7 @@ impl LogOptions {
             replicated: false,
             kafka_recovery: false,
             background_flush: false,
+            on_recovery_point_lowered: None,
             producer_expiration_ms: 86_400_000,
         }
     }

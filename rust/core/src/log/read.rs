@@ -1,6 +1,6 @@
 //! Reading: from an offset to a slice of a segment's file.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use super::fetch::Fetch;
 use super::view::{Mark, Slot, View};
@@ -8,11 +8,11 @@ use super::{Isolation, Log};
 use crate::error::{Error, Result};
 use crate::fs::WriteFs;
 use crate::index::AbortedTxn;
-use crate::segment::Segment;
-use crate::segment::active::to_u64;
 
-/// Truncations that a reader may meet one after the other before it gives up.
-const ATTEMPTS: u32 = 1000;
+/// How often a reader begins again because of a truncation: for about a second.
+const ATTEMPTS: u32 = 10_000;
+/// Beginnings without a pause; a truncation usually takes less time than these.
+const QUICK_ATTEMPTS: u32 = 100;
 
 impl<S: WriteFs> Log<S> {
     /// Finds the records from an offset on: at most `max_bytes`, but with `min_one` at least the
@@ -55,7 +55,11 @@ impl<S: WriteFs> Log<S> {
             match run(&view) {
                 Err(error) if attempt < ATTEMPTS && has_moved(&view, &error) => {
                     attempt += 1;
-                    std::thread::yield_now();
+                    if attempt < QUICK_ATTEMPTS {
+                        std::thread::yield_now();
+                    } else {
+                        std::thread::sleep(Duration::from_micros(100));
+                    }
                 }
                 result => return result,
             }

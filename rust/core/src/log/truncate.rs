@@ -124,16 +124,14 @@ impl<S: WriteFs> Log<S> {
         let segment = Arc::new(Segment::create(&self.dir, offset, &config, now_ms)?);
         let tail = segment.activate(&config)?;
         let end = Mark { offset, segment: offset, position: 0 };
+        writer.high_watermark = end;
+        writer.stable = end;
         self.show_end(writer, vec![Slot::new(segment)], end, start);
         writer.tail = Some(tail);
         writer.flush.from = offset;
         self.dir.sync()?;
         self.change_epochs(writer, |epochs| epochs.clear());
         self.write_epochs(writer)?;
-        self.reset_producers(writer, offset, now_ms)?;
-        writer.high_watermark = end;
-        writer.stable = end;
-        self.publish(writer);
-        Ok(())
+        self.reset_producers(writer, offset)
     }
 }

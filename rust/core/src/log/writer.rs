@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::view::{Mark, Slot, View, floor};
 use crate::config::LogConfig;
 use crate::epoch::EpochCache;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::WriteFs;
 use crate::producer::{ProducerStates, Snapshots};
+use crate::record::Validator;
 use crate::segment::Segment;
 use crate::segment::active::Tail;
 
@@ -20,6 +21,7 @@ pub(crate) struct Writer<S: WriteFs> {
     pub(crate) stable: Mark,
     pub(crate) high_watermark: Mark,
     pub(crate) end: Mark,
+    pub(crate) validator: Validator,
     pub(crate) producers: ProducerStates,
     pub(crate) snapshots: Snapshots<S::Dir>,
     pub(crate) epochs: Arc<EpochCache>,
@@ -46,6 +48,20 @@ pub(crate) struct FlushState {
     pub(crate) last_ms: i64,
     /// A segment was closed and not flushed since.
     pub(crate) is_pending: bool,
+}
+
+impl FlushState {
+    pub(crate) fn new(from: i64, now_ms: i64) -> Self {
+        Self {
+            from,
+            names: false,
+            snapshots: Vec::new(),
+            appends: 0,
+            truncations: 0,
+            last_ms: now_ms,
+            is_pending: false,
+        }
+    }
 }
 
 /// A file that waits for its removal.
@@ -119,6 +135,6 @@ impl<S: WriteFs> Writer<S> {
 }
 
 /// A log has a segment from its first moment on.
-pub(crate) fn no_segment() -> crate::error::Error {
-    crate::error::Error::Invalid("the log has no segment".to_owned())
+pub(crate) fn no_segment() -> Error {
+    Error::Invalid("the log has no segment".to_owned())
 }

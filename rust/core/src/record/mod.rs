@@ -22,9 +22,19 @@ mod origin;
 mod patch;
 #[cfg(test)]
 mod properties;
+mod rebuild;
+mod rules;
 #[cfg(test)]
 mod samples;
+mod skim;
 mod span;
+mod validate;
+#[cfg(test)]
+mod validate_corpus_tests;
+#[cfg(test)]
+mod validate_properties;
+#[cfg(test)]
+mod validate_tests;
 pub mod varint;
 
 pub use analyze::{AnalyzeLimits, AppendFacts, analyze};
@@ -45,4 +55,6 @@ pub use legacy_iter::LegacyRecords;
 pub use open::EntryRecords;
 pub use origin::Origin;
 pub use patch::BatchMut;
+pub use rules::Rules;
 pub use span::RecordSpan;
+pub use validate::{Placement, Validated, Validator};

@@ -119,7 +119,7 @@ impl<S: WriteFs> Segment<S> {
             opening: Mutex::new(()),
             offset_index: OffsetIndex::open(Arc::clone(dir), base_offset, index_bytes, mode)?,
             time_index: TimeIndex::open(Arc::clone(dir), base_offset, index_bytes, mode)?,
-            txn_index: TxnIndex::open(Arc::clone(dir), base_offset)?,
+            txn_index: TxnIndex::open(Arc::clone(dir), base_offset),
             size: AtomicU64::new(size),
             generation: AtomicU64::new(0),
             cut: RwLock::new(()),

@@ -47,13 +47,18 @@ impl<S: WriteFs> Segment<S> {
     }
 }
 
+/// The most that is read at once to find heads.
+const BUFFER: usize = 4096;
+/// The first read: it finds the head of a large batch and the next ones of small batches.
+const FIRST: usize = 1024;
+
 /// Walks the heads of entries with as few reads as their sizes allow.
 pub(crate) struct Heads<'a, F> {
     file: &'a F,
     /// Where the next entry begins.
     position: u64,
     limit: u64,
-    buffer: [u8; Self::BUFFER],
+    buffer: [u8; BUFFER],
     /// File position of the buffer's first byte, and bytes in it.
     held_from: u64,
     held: usize,
@@ -61,16 +66,10 @@ pub(crate) struct Heads<'a, F> {
     ask: usize,
 }
 
-impl<F> Heads<'_, F> {
-    const BUFFER: usize = 4096;
-    /// The first read: it finds the head of a large batch and the next ones of small batches.
-    const FIRST: usize = 1024;
-}
-
 impl<'a, F: File> Heads<'a, F> {
     pub(crate) fn new(file: &'a F, position: u64, limit: u64) -> Self {
-        let buffer = [0; Self::BUFFER];
-        Self { file, position, limit, buffer, held_from: position, held: 0, ask: Self::FIRST }
+        let buffer = [0; BUFFER];
+        Self { file, position, limit, buffer, held_from: position, held: 0, ask: FIRST }
     }
 
     /// The next head with its position; `None` at the limit.
@@ -85,7 +84,7 @@ impl<'a, F: File> Heads<'a, F> {
             .map_err(|kind| Error::corrupt(self.file.path(), position, kind))?;
         let total = head.total_bytes();
         self.position = position.saturating_add(u64::try_from(total).unwrap_or(u64::MAX));
-        self.ask = if total > Self::FIRST { EntryHead::BYTES } else { Self::BUFFER };
+        self.ask = if total > FIRST { EntryHead::BYTES } else { BUFFER };
         Ok(Some((position, head)))
     }
 
