@@ -3,9 +3,13 @@
 //! Everything in the engine that touches a disk goes through these traits, so that a test can put
 //! another disk underneath, fail any call, and prove that a reader never writes.
 
+mod mmap;
 mod real;
+mod write;
 
-pub use real::{RealDir, RealFile, RealFs};
+pub use mmap::RealMap;
+pub use real::{RealDir, RealFile, RealFs, RealLock};
+pub use write::{Create, Map, Sent, WriteDir, WriteFile, WriteFs, replace_file};
 
 use std::path::Path;
 
