@@ -10,6 +10,8 @@ mod home;
 mod load;
 mod shared;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod topics;
 mod upkeep;
 
