@@ -181,6 +181,11 @@ impl<S: WriteFs> LogDir<S> {
         &self.options.config
     }
 
+    /// The time by the directory's clock.
+    pub fn now_ms(&self) -> i64 {
+        self.options.clock.now_ms()
+    }
+
     /// What `meta.properties` says.
     pub fn meta(&self) -> Option<MetaProperties> {
         self.state().meta.clone()
