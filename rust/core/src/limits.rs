@@ -56,3 +56,7 @@ pub const TEXT_FILE_BYTES_MAX: u64 = 64 << 20;
 /// Values that one message of an internal topic may hold. The smallest take a byte on disk and some
 /// sixty in memory; a partition list of 1 MiB, Kafka's default for a batch, holds 300,000.
 pub const MESSAGE_VALUES_MAX: usize = 4 << 20;
+
+/// Largest producer snapshot that is read: 23 million producers. Kafka forgets a producer after a
+/// day of silence.
+pub const PRODUCER_SNAPSHOT_BYTES_MAX: u64 = 1 << 30;
