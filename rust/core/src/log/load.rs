@@ -274,7 +274,7 @@ impl<S: WriteFs> Loader<S> {
         } else {
             self.options.checkpointed.recovery_point.min(end)
         };
-        let restored = self.replay.finish(start, end, &self.segments)?;
+        let restored = self.replay.finish(start, end, &self.segments, self.damage.is_some())?;
         let parts = Parts {
             dir: self.dir,
             // Nobody is told anything once the log is open.
@@ -285,6 +285,7 @@ impl<S: WriteFs> Loader<S> {
             recovery_point,
             producers: restored.producers,
             snapshots: restored.snapshots,
+            epochs_stale: !is_as_recorded(&restored.epochs, &self.recorded),
             epochs: restored.epochs,
             damage: self.damage,
         };
@@ -309,6 +310,11 @@ fn read_epochs<D: Dir>(dir: &D) -> Result<(EpochCache, Vec<(i32, i64)>)> {
     let epochs = LeaderEpochs::decode(&bytes).unwrap_or_default();
     let recorded = epochs.entries().iter().map(|entry| (entry.epoch, entry.start_offset)).collect();
     Ok((EpochCache::from_file(epochs), recorded))
+}
+
+fn is_as_recorded(epochs: &EpochCache, recorded: &[(i32, i64)]) -> bool {
+    let entries = epochs.entries().iter().map(|entry| (entry.epoch, entry.start_offset));
+    entries.eq(recorded.iter().copied())
 }
 
 /// The file of leader epochs.
