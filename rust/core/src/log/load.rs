@@ -196,9 +196,8 @@ impl<S: WriteFs> Loader<S> {
         let told = self.options.progress.clone();
         let mut progress = |more: u64| {
             checked = checked.saturating_add(more);
-            told.as_ref().map_or(Ok(()), |told| {
-                told(Progress { bytes: checked, total_bytes: total })
-            })
+            told.as_ref()
+                .map_or(Ok(()), |told| told(Progress { bytes: checked, total_bytes: total }))
         };
         let replay = &mut self.replay;
         let mut witness = |head: &_, bytes: &[u8]| replay.entry(head, bytes);

@@ -16,16 +16,16 @@
 //! must be opened again.
 
 mod append;
+mod believe;
 mod close;
 mod epochs;
 mod fetch;
 mod flush;
-mod lookup;
-mod marks;
-mod believe;
 mod keep;
 mod leftovers;
 mod load;
+mod lookup;
+mod marks;
 mod options;
 mod producers;
 mod read;

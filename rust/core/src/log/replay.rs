@@ -37,11 +37,7 @@ pub(super) struct Restored<S: WriteFs> {
 }
 
 impl<S: WriteFs> Replay<S> {
-    pub(super) fn new(
-        dir: Arc<S::Dir>,
-        epochs: EpochCache,
-        options: &LogOptions,
-    ) -> Result<Self> {
+    pub(super) fn new(dir: Arc<S::Dir>, epochs: EpochCache, options: &LogOptions) -> Result<Self> {
         Ok(Self {
             producers: ProducerStates::new(0),
             snapshots: Snapshots::open(dir)?,
