@@ -1,7 +1,5 @@
 //! The offsets that bound what readers see: log start, last stable offset, high watermark, end.
 
-use std::sync::Arc;
-
 use super::view::Mark;
 use super::writer::Writer;
 use super::Log;
@@ -96,19 +94,5 @@ impl<S: WriteFs> Log<S> {
         writer.stable = writer.resolve_stable()?;
         self.publish(writer);
         Ok(())
-    }
-
-    /// Changes the epoch cache; its file follows with the next flush, because older entries in it
-    /// do no harm.
-    pub(super) fn change_epochs(
-        &self,
-        writer: &mut Writer<S>,
-        change: impl FnOnce(&mut crate::epoch::EpochCache) -> bool,
-    ) {
-        let mut epochs = (*writer.epochs).clone();
-        if change(&mut epochs) {
-            writer.epochs = Arc::new(epochs);
-            writer.epochs_stale = true;
-        }
     }
 }

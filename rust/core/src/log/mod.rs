@@ -17,6 +17,7 @@
 
 mod append;
 mod close;
+mod epochs;
 mod fetch;
 mod flush;
 mod lookup;
