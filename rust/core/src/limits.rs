@@ -72,3 +72,7 @@ pub const CLIENT_INFLATE_FREE_BYTES: usize = INFLATE_WINDOW_BYTES;
 /// Failing records that a refusal lists. A batch can hold millions, and their messages would take
 /// more memory than the batch.
 pub const RECORD_ERRORS_MAX: usize = 1_000;
+
+/// Largest producer snapshot that is read: 23 million producers. Kafka forgets a producer after a
+/// day of silence.
+pub const PRODUCER_SNAPSHOT_BYTES_MAX: u64 = 1 << 30;
