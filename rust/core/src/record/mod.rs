@@ -3,7 +3,11 @@
 mod analyze;
 mod batch;
 mod batch_spec;
+mod batcher;
+#[cfg(test)]
+mod batcher_tests;
 mod builder;
+mod columns;
 mod control;
 #[cfg(test)]
 mod corpus_tests;
@@ -20,6 +24,7 @@ mod legacy_iter;
 mod open;
 mod origin;
 mod patch;
+mod place;
 #[cfg(test)]
 mod properties;
 mod rebuild;
@@ -28,6 +33,8 @@ mod rules;
 mod samples;
 mod skim;
 mod span;
+#[cfg(test)]
+mod speed_tests;
 mod validate;
 #[cfg(test)]
 mod validate_corpus_tests;
@@ -40,7 +47,9 @@ pub mod varint;
 pub use analyze::{AnalyzeLimits, AppendFacts, analyze};
 pub use batch::BatchView;
 pub use batch_spec::BatchSpec;
+pub use batcher::{BatcherOptions, Built, ColumnsBatcher};
 pub use builder::BatchBuilder;
+pub use columns::{BytesColumn, Columns, HeadersColumn, Offsets, Timestamps, Validity};
 pub use control::{
     ControlRecord, ControlType, EndTxnMarker, Endpoint, KRaftVoter, LeaderChange, Voter,
 };
@@ -55,6 +64,7 @@ pub use legacy_iter::LegacyRecords;
 pub use open::EntryRecords;
 pub use origin::Origin;
 pub use patch::BatchMut;
+pub use place::{Placed, place_batches};
 pub use rules::Rules;
 pub use span::RecordSpan;
 pub use validate::{Placement, Validated, Validator};
