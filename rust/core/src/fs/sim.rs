@@ -5,7 +5,7 @@
 //!
 //! | change | seen at once | durable after |
 //! |---|---|---|
-//! | write, set_len, allocate, store through a map | yes | a sync of the file or a flush of its map |
+//! | write, `set_len`, allocate, store through a map | yes | a sync of the file or a flush of its map |
 //! | create, rename, unlink, make and remove directory | yes | a sync of the directory that holds the name |
 //!
 //! A file sync does not make the file's name durable. Until a change is durable a crash may keep
@@ -162,6 +162,7 @@ impl SimFs {
 
     /// The disk as the next process finds it after this one died: every page is there, synced or
     /// not, and no lock.
+    #[must_use]
     pub fn process_crash(&self) -> Self {
         Self::over(self.disk.get().restarted())
     }
@@ -173,6 +174,7 @@ impl SimFs {
     }
 
     /// One disk of a class, as a power cut now may leave it.
+    #[must_use]
     pub fn crash_state(&self, class: CrashClass, seed: u64) -> Self {
         Self::over(crash::state(&self.disk.get(), class, seed))
     }
@@ -389,13 +391,11 @@ impl WriteDir for SimDir {
         check_name(&self.path, name)?;
         let mut disk = self.disk.get();
         disk.begin(Call::Lock, &self.path.join(name), 0)?;
-        let ino = match disk.dir(self.ino).current.get(name).copied() {
-            Some(ino) => ino,
-            None => {
-                let node = disk.new_file();
-                disk.add(self.ino, name, node)
-            }
-        };
+        let found = disk.dir(self.ino).current.get(name).copied();
+        let ino = found.unwrap_or_else(|| {
+            let node = disk.new_file();
+            disk.add(self.ino, name, node)
+        });
         if !disk.locks.insert(ino) {
             return Err(Error::Locked { path: self.path.clone() });
         }

@@ -156,5 +156,5 @@ pub(super) struct PowerOff;
 /// Whether a call failed because the simulated power was off.
 pub fn is_power_off(error: &Error) -> bool {
     let Error::Io { source, .. } = error else { return false };
-    source.get_ref().is_some_and(|source| source.is::<PowerOff>())
+    source.get_ref().and_then(|source| source.downcast_ref::<PowerOff>()).is_some()
 }

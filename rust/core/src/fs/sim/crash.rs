@@ -99,14 +99,14 @@ pub(super) fn states(disk: &Disk, seed: u64, max: usize) -> Vec<Disk> {
         classes.swap(at, random.below(at + 1));
     }
     classes.resize(classes.len().max(max * TRIES), CrashClass::Random);
-    let mut seen = HashSet::new();
+    let mut prints = HashSet::new();
     let mut found = Vec::new();
     for class in classes {
         if found.len() == max {
             break;
         }
         let state = crash(disk, class, &mut random);
-        if seen.insert(state.fingerprint()) {
+        if prints.insert(state.fingerprint()) {
             found.push(state);
         }
     }

@@ -38,7 +38,7 @@ fn scene() -> SimFs {
     dir.sync().unwrap();
     top.sync().unwrap();
     let log = dir.open_write("0.log", Create::No).unwrap();
-    log.write_at(&[b'b'; NEW - OLD], 1000).unwrap();
+    log.write_at(&vec![b'b'; NEW - OLD], 1000).unwrap();
     dir.open_write("0.index", Create::No).unwrap().map(4096).unwrap().store(3, 7);
     put(&dir, "1.log", b"new", false);
     put(&dir, "c.tmp", b"fresh", false);
