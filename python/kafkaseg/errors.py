@@ -68,8 +68,9 @@ class UnsupportedFormatError(KafkasegError):
 
 
 class LimitExceededError(KafkasegError, ValueError):
-    """A size over a limit."""
+    """`what` is over a limit. The size is a lower bound where it is not known exactly."""
 
+    what: str
     size: int
     limit: int
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kafkaseg._native import PlaceRow, ReportDict
+    from kafkaseg._native import ReportDict
 
 __all__ = ["Damage", "Report"]
 
@@ -57,5 +57,5 @@ def from_native(native: ReportDict, passed: list[tuple[str, str]]) -> Report:
     )
 
 
-def _places(rows: list[PlaceRow]) -> tuple[Damage, ...]:
+def _places(rows: list[tuple[str, int, int, str, str]]) -> tuple[Damage, ...]:
     return tuple(Damage(*row) for row in rows)

@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from kafkaseg import _native
 from kafkaseg.errors import InvalidArgumentError
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "OffsetAndTimestamp", "Scan", "batches", "offsets_for_time", "scan"]
+    _Path = str | os.PathLike[str]
+    _Offsets = int | Mapping[str, Mapping[int, int]] | None
+    _Time = int | datetime | None
+    _Isolation = Literal["read_uncommitted", "read_committed"]
 
-_Path = str | os.PathLike[str]
-_Offsets = "int | Mapping[str, Mapping[int, int]] | None"
-_Time = "int | datetime | None"
-_Isolation = Literal["read_uncommitted", "read_committed"]
+__all__ = ["COLUMNS", "OffsetAndTimestamp", "Scan", "batches", "offsets_for_time", "scan"]
 
 #: Columns of Spark's Kafka source, which a scan gives when none are named.
 _DEFAULT = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
@@ -118,7 +118,7 @@ def scan(
         chosen.append("headers")
     plan = found.plan(
         topics=_topics(found, topics, pattern),
-        partitions=[partitions] if isinstance(partitions, int) else partitions and list(partitions),
+        partitions=_numbers(partitions),
         start=_offsets(start),
         end=_offsets(end),
         columns=chosen,
@@ -182,9 +182,7 @@ class Scan:
         """Everything, as a Polars frame."""
         import polars as pl
 
-        frame = pl.from_arrow(self.to_arrow())
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        return pl.DataFrame(self.to_arrow())
 
     def to_pandas(self) -> pd.DataFrame:
         """Everything, as a pandas frame."""
@@ -239,15 +237,31 @@ class Scan:
         return f"<kafkaseg.Scan of {len(self.partitions)} partitions, {self.bytes:,} bytes>"
 
 
-def batches(path: _Path | Iterable[_Path], *, verify: bool = False, **selection: Any) -> pa.Table:
+def batches(
+    path: _Path | Iterable[_Path],
+    *,
+    topics: str | Sequence[str] | None = None,
+    pattern: str | None = None,
+    partitions: int | Sequence[int] | None = None,
+    verify: bool = False,
+) -> pa.Table:
     """One row for every batch below a path, from the batch headers alone.
 
-    Takes `topics`, `pattern`, `partitions`, `start` and `end` as `scan` does. With `verify` the
-    checksums are compared and damaged batches left out.
+    Takes `topics`, `pattern` and `partitions` as `scan` does. With `verify` the checksums are
+    compared and damaged batches left out.
     """
     import pyarrow as pa
 
-    plan = scan(path, verify=verify, on_corrupt="skip", **selection)._plan  # noqa: SLF001
+    found = _native.Found(_paths(path))
+    plan = found.plan(
+        topics=_topics(found, topics, pattern),
+        partitions=_numbers(partitions),
+        start=None,
+        end=None,
+        columns=[],
+        verify=verify,
+        on_corrupt="skip",
+    )
     batch, _ = plan.batches()
     return pa.Table.from_batches([pa.record_batch(batch)])
 
@@ -278,11 +292,10 @@ def offsets_for_time(
         isolation=isolation,
         on_corrupt="skip",
     )
-    query = timestamp if isinstance(timestamp, int) else _milliseconds("timestamp", timestamp)
-    assert query is not None
+    query = _milliseconds("timestamp", timestamp)
     return {
         (topic, partition): None if answer is None else OffsetAndTimestamp(*answer)
-        for topic, partition, answer in plan.offsets_for_time(query)
+        for topic, partition, answer in plan.offsets_for_time(-1 if query is None else query)
     }
 
 
@@ -300,7 +313,9 @@ def _topics(
     found: _native.Found, topics: str | Sequence[str] | None, pattern: str | None
 ) -> list[str] | None:
     if pattern is None:
-        return [topics] if isinstance(topics, str) else topics and list(topics)
+        if topics is None:
+            return None
+        return [topics] if isinstance(topics, str) else list(topics)
     if topics is not None:
         message = "give topics or pattern, not both"
         raise InvalidArgumentError(message)
@@ -310,6 +325,12 @@ def _topics(
         message = f"pattern {pattern!r} is no regular expression: {error}"
         raise InvalidArgumentError(message) from error
     return [topic for topic in found.topics() if expression.fullmatch(topic)]
+
+
+def _numbers(partitions: int | Sequence[int] | None) -> list[int] | None:
+    if partitions is None:
+        return None
+    return [partitions] if isinstance(partitions, int) else list(partitions)
 
 
 def _offsets(offsets: _Offsets) -> int | dict[str, dict[int, int]] | None:

@@ -10,7 +10,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The operating system refused. Nothing was judged and nothing was changed because of it.
     #[error("{op} {}: {source}", path.display())]

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use crate::codec::{Decoder, Dialect, Encoder, InflateError};
 use crate::error::Result;
 use crate::fs::{File, FileFacts};
 use crate::limits::BATCH_HEADER_BYTES;
@@ -13,6 +14,9 @@ use crate::record::{
     LegacyRecords, LegacyView, RecordView, Records, TimestampType, entry_total_bytes,
 };
 use crate::segment::{Depth, Span, Step, Surroundings, Walker, Window};
+
+/// What a target lets compressed bytes inflate to.
+const INFLATE_BYTES: usize = 1 << 20;
 
 /// One entry of any version, its header, its records if they are not compressed, and patches of it.
 pub fn batch(data: &[u8]) {
@@ -27,7 +31,9 @@ pub fn batch(data: &[u8]) {
     match entry {
         EntryView::Batch(batch) => {
             assert_eq!(batch.bytes().first_chunk(), Some(&batch.header().write()));
-            walk_records(batch.header(), batch.payload());
+            if batch.codec() == Ok(Codec::None) {
+                walk_records(batch.header(), batch.payload());
+            }
             patched(&batch);
         }
         EntryView::Legacy(_) => legacy_set(data),
@@ -67,9 +73,69 @@ pub fn legacy_set(data: &[u8]) {
     }
 }
 
+/// A byte that chooses codec and version, and compressed bytes. What inflates stays in its budget,
+/// comes out of a stream alike, and anything at all survives being compressed.
+pub fn codecs(data: &[u8]) {
+    let Some((choice, input)) = data.split_first() else {
+        return;
+    };
+    let Some(codec) = Codec::from_id(1 + choice % 4) else {
+        return;
+    };
+    let dialect = match (choice / 4) % 3 {
+        0 => Dialect::V0,
+        1 => Dialect::V1,
+        _ => Dialect::V2,
+    };
+    let mut decoder = Decoder::new();
+    let whole = decoder.inflate_as(dialect, codec, input, INFLATE_BYTES).map(<[u8]>::to_vec);
+    let streamed = streamed(&mut decoder, dialect, codec, input);
+    match (whole, streamed) {
+        // In one call, gzip does not notice bytes between a member's data and its trailer.
+        (Ok(whole), None) if codec == Codec::Gzip => assert!(whole.len() <= INFLATE_BYTES),
+        (Ok(whole), streamed) => {
+            assert!(whole.len() <= INFLATE_BYTES);
+            assert!(streamed == Some(whole), "{codec:?} {dialect:?}: a stream differs");
+        }
+        (Err(InflateError::Corrupt(why)), streamed) => {
+            assert!(streamed.is_none(), "{codec:?} {dialect:?}: only a stream passes, not {why}");
+        }
+        (Err(InflateError::OverBudget), _) => {}
+    }
+    let mut compressed = Vec::new();
+    let written = Encoder::new().compress(codec, None, input, &mut compressed);
+    assert!(written.is_ok());
+    let again = decoder.inflate(codec, &compressed, input.len());
+    assert!(again == Ok(input), "{codec:?} does not give back what it compressed");
+}
+
+/// What comes out of a stream, if it ends well within the budget.
+fn streamed(
+    decoder: &mut Decoder,
+    dialect: Dialect,
+    codec: Codec,
+    input: &[u8],
+) -> Option<Vec<u8>> {
+    let mut stream = decoder.stream_as(dialect, codec, input).ok()?;
+    let mut output = Vec::new();
+    let mut piece = [0; 3000];
+    loop {
+        let count = stream.read(&mut piece).ok()?;
+        let read = piece.get(..count).unwrap_or_default();
+        if read.is_empty() {
+            return Some(output);
+        }
+        output.extend_from_slice(read);
+        if output.len() > INFLATE_BYTES {
+            return None;
+        }
+    }
+}
+
 /// A whole `.log` file, walked from front to back and resynchronised after damage.
 pub fn log_file(data: &[u8]) {
     let limit = u64::try_from(data.len()).unwrap_or(0);
+    let mut decoder = Decoder::new();
     for is_clean in [false, true] {
         let span = Span {
             segment_base: 0,
@@ -85,7 +151,7 @@ pub fn log_file(data: &[u8]) {
         for _ in 0..=data.len() {
             let (position, bytes) = match walker.step() {
                 Ok(Step::Entry(_)) => {
-                    entry_in(walker.bytes());
+                    entry_in(walker.bytes(), &mut decoder);
                     (walker.position(), u64::try_from(walker.bytes().len()).unwrap_or(0))
                 }
                 Ok(Step::Damage { position, bytes, .. } | Step::Torn { position, bytes, .. }) => {
@@ -101,17 +167,35 @@ pub fn log_file(data: &[u8]) {
     }
 }
 
-/// An entry that a walker let through is whole and right.
-fn entry_in(bytes: &[u8]) {
-    let entry = EntryView::parse(bytes);
-    assert!(entry.is_ok_and(|entry| entry.check_crc().is_ok() && entry.check().is_ok()));
+/// An entry that a walker let through is whole and right; its records, inflated, keep the same
+/// promises as others.
+fn entry_in(bytes: &[u8], decoder: &mut Decoder) {
+    let Ok(entry) = EntryView::parse(bytes) else {
+        unreachable!("a walker gives whole entries");
+    };
+    assert_eq!((entry.check(), entry.check_crc()), (Ok(()), Ok(())));
     batch(bytes);
+    match entry {
+        EntryView::Batch(batch) => {
+            let codec = batch.codec().unwrap_or(Codec::None);
+            if let Ok(payload) = decoder.inflate(codec, batch.payload(), INFLATE_BYTES) {
+                walk_records(batch.header(), payload);
+            }
+        }
+        EntryView::Legacy(message) => {
+            let dialect = Dialect::from_magic(message.magic()).unwrap_or(Dialect::V1);
+            let compressed = message.compressed().unwrap_or_default();
+            let set = decoder.inflate_as(dialect, message.codec(), compressed, INFLATE_BYTES);
+            if let Ok(set) = set
+                && let Ok(records) = LegacyRecords::wrapped(&message, set, true)
+            {
+                walk_legacy(records, set);
+            }
+        }
+    }
 }
 
 fn walk_records(header: &BatchHeader, payload: &[u8]) {
-    if !matches!(header.attributes.codec(), Ok(Codec::None)) {
-        return;
-    }
     let mut records = Records::new(header, payload);
     let mut taken = 0;
     for record in &mut records {
@@ -174,7 +258,7 @@ fn patched(batch: &BatchView<'_>) {
     }));
     assert!(!moved || header.base_offset == 7);
     assert!(stamped && header.max_timestamp == 11 && header.leader_epoch == 3);
-    assert_eq!(bytes.get(BATCH_HEADER_BYTES..), Some(batch.payload()));
+    assert!(bytes.get(BATCH_HEADER_BYTES..) == Some(batch.payload()), "a payload changed");
 }
 
 fn rebuilt(header: &BatchHeader, payload: &[u8]) {
@@ -187,7 +271,7 @@ fn rebuilt(header: &BatchHeader, payload: &[u8]) {
     assert_eq!(copy.check_crc(), Ok(()));
     assert_eq!(copy.header().check(), Ok(()));
     let again = rebuild(copy.header(), copy.payload());
-    assert_eq!(again.as_ref(), Some(&output), "one form, whoever writes it");
+    assert!(again.as_ref() == Some(&output), "one form, whoever writes it");
     let before = Records::new(header, payload);
     let after = Records::new(copy.header(), copy.payload());
     assert!(before.map(fields).eq(after.map(fields)));

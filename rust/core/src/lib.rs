@@ -8,6 +8,8 @@ pub mod checkpoint;
 pub mod codec;
 pub mod error;
 pub mod fs;
+#[cfg(test)]
+mod fuzz_seeds;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod index;

@@ -33,6 +33,9 @@ pub const INFLATE_WINDOW_BYTES: usize = 8 << 20;
 /// count back from the last message.
 pub const LEGACY_SET_BYTES_MAX: usize = 256 << 20;
 
+/// Largest inflated batch of a snapshot of the metadata log. Controllers cut their batches at 8 MiB.
+pub const METADATA_BATCH_BYTES_MAX: usize = 64 << 20;
+
 /// Largest single record accepted while reading a directory. Kafka's own bound on a record is the
 /// i32 length field; an Arrow binary column holds less than 2 GiB, hence half of that.
 pub const RECORD_BYTES_MAX: usize = 1 << 30;

@@ -38,6 +38,11 @@ fn legacy_sets_are_read_without_harm() {
 }
 
 #[test]
+fn compressed_bytes_are_inflated_without_harm() {
+    smoke("codecs", fuzzing::codecs);
+}
+
+#[test]
 fn log_files_are_walked_without_harm() {
     smoke("log_file", fuzzing::log_file);
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use kafkaseg_core::{CorruptKind, Error};
+use pyo3::IntoPyObjectExt;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -17,73 +18,71 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
 
 fn build(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     let message = error.to_string();
+    let os = |class, errno: i32, said: String, path: PathBuf| {
+        raise(py, class, (errno, said, path.into_os_string()), &[])
+    };
+    let plain = |class, attributes: &[Attribute<'_>]| raise(py, class, (message,), attributes);
+    // No catch-all arm: an error that is added to the engine must be given a class here.
     match error {
-        Error::Io { source, path, .. } => {
+        Error::Io { op, source, path } => {
             let class = match source.kind() {
                 std::io::ErrorKind::NotFound => "LogFileNotFoundError",
                 std::io::ErrorKind::PermissionDenied => "LogPermissionError",
                 _ => "LogIOError",
             };
-            let errno = source.raw_os_error().unwrap_or(0);
-            raise(py, class, (errno, message, path), &[])
+            let said = format!("cannot {op}: {}", said(py, &source)?);
+            os(class, source.raw_os_error().unwrap_or(0), said, path)
         }
         Error::NoSpace { path } => {
-            raise(py, "StorageFullError", (rustix_nospc(), message, path), &[])
+            let source = std::io::Error::from_raw_os_error(ENOSPC);
+            os("StorageFullError", ENOSPC, said(py, &source)?, path)
         }
-        Error::Poisoned { path } => {
-            raise(py, "StorageOfflineError", (message,), &[("path", text(path))])
-        }
-        Error::Locked { path } => {
-            raise(py, "DirectoryLockedError", (message,), &[("path", text(path))])
-        }
-        Error::Corrupt { file, position, kind } => {
-            let error = raise(
-                py,
-                "CorruptLogError",
-                (message,),
-                &[("file", text(file)), ("kind", kind.name().to_owned())],
-            )?;
-            error.value(py).setattr("position", position)?;
-            Ok(error)
-        }
-        Error::Unsupported { what, found } => raise(
-            py,
-            "UnsupportedFormatError",
-            (message,),
-            &[("what", what.to_owned()), ("found", found)],
+        Error::Poisoned { path } => plain("StorageOfflineError", &[("path", file(py, path)?)]),
+        Error::Locked { path } => plain("DirectoryLockedError", &[("path", file(py, path)?)]),
+        Error::Corrupt { file: path, position, kind } => plain(
+            "CorruptLogError",
+            &[
+                ("file", file(py, path)?),
+                ("position", position.into_bound_py_any(py)?),
+                ("kind", kind.name().into_bound_py_any(py)?),
+            ],
         ),
-        Error::TooLarge { size, limit, .. } => {
-            let error = raise(py, "LimitExceededError", (message,), &[])?;
-            error.value(py).setattr("size", size)?;
-            error.value(py).setattr("limit", limit)?;
-            Ok(error)
-        }
-        Error::OutOfRange { asked, start, end } => {
-            let error = raise(py, "OffsetOutOfRangeError", (message,), &[])?;
-            error.value(py).setattr("asked", asked)?;
-            error.value(py).setattr("start", start)?;
-            error.value(py).setattr("end", end)?;
-            Ok(error)
-        }
-        Error::Changed { path, .. } => {
-            raise(py, "LogChangedError", (message,), &[("path", text(path))])
-        }
+        Error::Unsupported { what, found } => plain(
+            "UnsupportedFormatError",
+            &[("what", what.into_bound_py_any(py)?), ("found", found.into_bound_py_any(py)?)],
+        ),
+        Error::TooLarge { what, size, limit } => plain(
+            "LimitExceededError",
+            &[
+                ("what", what.into_bound_py_any(py)?),
+                ("size", size.into_bound_py_any(py)?),
+                ("limit", limit.into_bound_py_any(py)?),
+            ],
+        ),
+        Error::OutOfRange { asked, start, end } => plain(
+            "OffsetOutOfRangeError",
+            &[
+                ("asked", asked.into_bound_py_any(py)?),
+                ("start", start.into_bound_py_any(py)?),
+                ("end", end.into_bound_py_any(py)?),
+            ],
+        ),
+        Error::Changed { path, .. } => plain("LogChangedError", &[("path", file(py, path)?)]),
         Error::Rejected { code, .. } => {
-            raise(py, "RejectedError", (message,), &[("code", code.to_owned())])
+            plain("RejectedError", &[("code", code.into_bound_py_any(py)?)])
         }
-        Error::Invalid(_) => raise(py, "InvalidArgumentError", (message,), &[]),
+        Error::Invalid(_) => plain("InvalidArgumentError", &[]),
         Error::Interrupted => Ok(PyKeyboardInterrupt::new_err(())),
-        // `Error` grows with the engine; a variant without a class of its own is a bug that the
-        // test over `raise_sample` shows.
-        _ => raise(py, "KafkasegError", (message,), &[]),
     }
 }
+
+type Attribute<'py> = (&'static str, Bound<'py, PyAny>);
 
 fn raise<'py>(
     py: Python<'py>,
     class: &str,
     args: impl PyCallArgs<'py>,
-    attributes: &[(&str, String)],
+    attributes: &[Attribute<'py>],
 ) -> PyResult<PyErr> {
     let class = py.import("kafkaseg.errors")?.getattr(class)?;
     let value = class.call(args, None::<&Bound<'_, PyDict>>)?;
@@ -93,24 +92,37 @@ fn raise<'py>(
     Ok(PyErr::from_value(value))
 }
 
-fn text(path: PathBuf) -> String {
-    path.to_string_lossy().into_owned()
+/// A path as Python has it, also where it is no UTF-8.
+fn file(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+    path.into_os_string().into_bound_py_any(py)
 }
 
-fn rustix_nospc() -> i32 {
-    std::io::Error::from(std::io::ErrorKind::StorageFull).raw_os_error().unwrap_or(28)
+/// What the operating system said, in the words of Python's own errors.
+fn said(py: Python<'_>, source: &std::io::Error) -> PyResult<String> {
+    match source.raw_os_error() {
+        Some(errno) => py.import("os")?.call_method1("strerror", (errno,))?.extract(),
+        None => Ok(source.to_string()),
+    }
 }
+
+const ENOENT: i32 = 2;
+const EIO: i32 = 5;
+const EACCES: i32 = 13;
+const ENOSPC: i32 = 28;
 
 /// Raises a sample of one error variant, so that the mapping of all of them can be tested.
 #[pyfunction]
 pub(crate) fn raise_sample(py: Python<'_>, variant: &str) -> PyResult<()> {
     let path = PathBuf::from("orders-0/00000000000000000000.log");
-    let io =
-        |kind| Error::Io { op: "open", path: path.clone(), source: std::io::Error::from(kind) };
+    let io = |errno| Error::Io {
+        op: "open",
+        path: path.clone(),
+        source: std::io::Error::from_raw_os_error(errno),
+    };
     let error = match variant {
-        "Io.NotFound" => io(std::io::ErrorKind::NotFound),
-        "Io.PermissionDenied" => io(std::io::ErrorKind::PermissionDenied),
-        "Io" => io(std::io::ErrorKind::Other),
+        "Io.NotFound" => io(ENOENT),
+        "Io.PermissionDenied" => io(EACCES),
+        "Io" => io(EIO),
         "NoSpace" => Error::NoSpace { path },
         "Poisoned" => Error::Poisoned { path },
         "Locked" => Error::Locked { path },

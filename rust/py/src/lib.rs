@@ -3,7 +3,12 @@
 #![expect(clippy::needless_pass_by_value, reason = "Python hands arguments over by value")]
 
 mod arrow;
+mod batch;
 mod error;
+mod files;
+mod internal;
+mod names;
+mod probe;
 mod pulse;
 mod scan;
 
@@ -19,7 +24,17 @@ mod _native {
     #[pymodule_export]
     use super::arrow::ArrowBatch;
     #[pymodule_export]
+    use super::batch::{decode_batch, encode_batch, encode_marker, patch_batch};
+    #[pymodule_export]
     use super::error::raise_sample;
+    #[pymodule_export]
+    use super::files::{read_checkpoint, read_index};
+    #[pymodule_export]
+    use super::internal::{InternalReader, decode_control, decode_internal, is_internal};
+    #[pymodule_export]
+    use super::names::{parse_partition_name, parse_segment_name, parse_snapshot_name};
+    #[pymodule_export]
+    use super::probe::probe;
     #[pymodule_export]
     use super::scan::{Found, ScanPlan, ScanReader};
 }

@@ -133,6 +133,12 @@ pub(crate) struct ScanPlan {
     plan: Arc<Plan>,
 }
 
+impl ScanPlan {
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+}
+
 #[pymethods]
 impl ScanPlan {
     /// A reader over the plan.

@@ -123,7 +123,7 @@ impl V2Payload {
 
 /// Records that are placed before their columns are built: few enough to stay in the first-level
 /// cache, enough to make each column's loop a long one.
-const SPANS: usize = 256;
+const SPANS: usize = 128;
 
 /// Pushes whole records of contiguous bytes.
 fn drain(
@@ -140,19 +140,13 @@ fn drain(
         // When the rest is larger than the room, fewer records at a time keep close to the size.
         let room = columns.room().saturating_add(OVERSHOOT_BYTES);
         let most = if records.rest().len() <= room { SPANS } else { 1 };
-        let mut is_done = false;
-        while spans.len() < most {
-            let rest = records.rest().len();
-            let Some(span) = records.next_span()? else {
-                is_done = true;
-                break;
-            };
-            if is_huge {
-                check_record_bytes(rest - records.rest().len())?;
-            }
-            if wanted.is_none_or(|wanted| wanted.takes(span.offset, span.timestamp)) {
-                spans.push(span);
-            }
+        let before = records.rest().len();
+        let is_done = !records.take_spans(spans, if is_huge { 1 } else { most })?;
+        if is_huge {
+            check_record_bytes(before - records.rest().len())?;
+        }
+        if let Some(wanted) = wanted {
+            spans.retain(|span| wanted.takes(span.offset, span.timestamp));
         }
         columns.append(payload, spans, base);
         if is_done {

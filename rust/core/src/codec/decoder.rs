@@ -1,5 +1,7 @@
 //! Decoder state that is kept between batches.
 
+use std::fmt;
+
 use super::output::{Output, Window};
 use super::stream::{Paused, Source};
 use super::{InflateError, InflateStream, gzip, lz4, snappy, zstd};
@@ -52,6 +54,8 @@ pub struct Decoder {
     gzip: gzip::Gzip,
     snappy: snappy::Snappy,
     zstd: zstd::Zstd,
+    /// Counts the uses, to tell a paused stream whose state was overwritten since.
+    turn: u64,
 }
 
 impl Decoder {
@@ -85,19 +89,19 @@ impl Decoder {
         input: &'a [u8],
         budget: usize,
     ) -> Result<&'a [u8], InflateError> {
-        if codec == Codec::None {
-            return Ok(input);
-        }
         self.begin(dialect, codec, input)?;
         let output = &mut self.output;
-        match codec {
-            Codec::None => {}
-            Codec::Gzip => self.gzip.inflate(input, output, budget)?,
-            Codec::Snappy => self.snappy.inflate(input, output, budget)?,
-            Codec::Lz4 => lz4::inflate(input, dialect.header_checksum(), output, budget)?,
-            Codec::Zstd => self.zstd.inflate(input, output, budget)?,
+        let inflated = match codec {
+            Codec::None => return Ok(input),
+            Codec::Gzip => self.gzip.inflate(input, output, budget),
+            Codec::Snappy => self.snappy.inflate(input, output, budget),
+            Codec::Lz4 => lz4::inflate(input, dialect.header_checksum(), output, budget),
+            Codec::Zstd => self.zstd.inflate(input, output, budget),
+        };
+        if inflated.is_err() {
+            self.output.set_used(0);
         }
-        Ok(self.output.used())
+        inflated.map(|()| self.output.used())
     }
 
     /// Inflates a version 2 payload bit by bit, in constant memory whatever the ratio.
@@ -116,27 +120,31 @@ impl Decoder {
         codec: Codec,
         input: &'i [u8],
     ) -> Result<InflateStream<'d, 'i>, InflateError> {
-        if codec != Codec::None {
-            self.begin(dialect, codec, input)?;
-        }
+        self.begin(dialect, codec, input)?;
         let window = Window::over(&mut self.block);
-        Ok(InflateStream::new(match codec {
+        let source = match codec {
             Codec::None => Source::Plain(input),
             Codec::Gzip => Source::Gzip(self.gzip.stream(input)?),
             Codec::Snappy => Source::Snappy(self.snappy.stream(input, window)?),
             Codec::Lz4 => Source::Lz4(lz4::Stream::new(input, dialect.header_checksum(), window)?),
             Codec::Zstd => Source::Zstd(self.zstd.stream(input)?),
-        }))
+        };
+        Ok(InflateStream::new(source, self.turn))
     }
 
-    /// Goes on with a stream that was paused; `input` is the same as at its start.
+    /// Goes on with a stream that was paused; `input` is the same as at its start. Refused when the
+    /// decoder was used since: the state that the stream left in it is gone.
     pub fn resume<'d, 'i>(
         &'d mut self,
         paused: Paused,
         input: &'i [u8],
     ) -> Result<InflateStream<'d, 'i>, InflateError> {
-        const NOT_BEGUN: InflateError = InflateError::Corrupt("no stream was begun");
-        let Paused { codec, place, failed } = paused;
+        const NOT_BEGUN: InflateError = InflateError::Corrupt("the paused stream is gone");
+        let Paused { codec, place, failed, turn } = paused;
+        if turn != self.turn {
+            return Err(NOT_BEGUN);
+        }
+        self.turn = self.turn.wrapping_add(1);
         let window = Window::again(&mut self.block, place.taken);
         let source = match codec {
             Codec::None => Source::Plain(place.rest(input)),
@@ -145,10 +153,11 @@ impl Decoder {
             Codec::Lz4 => Source::Lz4(lz4::Stream::resume(input, window, place)?),
             Codec::Zstd => Source::Zstd(self.zstd.resume(input, place).ok_or(NOT_BEGUN)?),
         };
-        Ok(InflateStream::new(source).after(failed))
+        Ok(InflateStream::new(source, self.turn).after(failed))
     }
 
-    /// The bytes that the last [`Decoder::inflate`] left in the decoder.
+    /// The bytes that the last [`Decoder::inflate`] left in the decoder: none after an error, after
+    /// [`Codec::None`], and once a stream was begun.
     #[inline]
     pub fn inflated(&self) -> &[u8] {
         self.output.used()
@@ -163,14 +172,21 @@ impl Decoder {
     }
 
     fn begin(&mut self, dialect: Dialect, codec: Codec, input: &[u8]) -> Result<(), InflateError> {
+        self.turn = self.turn.wrapping_add(1);
+        self.output.set_used(0);
         dialect.check(codec)?;
-        if input.is_empty() {
+        if input.is_empty() && codec != Codec::None {
             return Err(InflateError::Corrupt("no compressed bytes"));
         }
         // One rare giant block does not pin its memory for the life of the reader.
         self.block.trim(INFLATE_WINDOW_BYTES);
         self.zstd.trim(INFLATE_WINDOW_BYTES);
-        self.output.set_used(0);
         Ok(())
+    }
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoder").finish_non_exhaustive()
     }
 }

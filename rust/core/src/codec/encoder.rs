@@ -11,6 +11,8 @@
 //! compressor and every other level the one for high compression, whose strongest level is 12:
 //! 13 to 17 do the same.
 
+use std::fmt;
+
 use libdeflater::{CompressionLvl, Compressor};
 use lz4::block::{CompressionMode, compress_to_buffer};
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
@@ -160,6 +162,12 @@ impl Encoder {
         let written = step().map_err(|code| failed(get_error_name(code)))?;
         output.extend_from_slice(room.get(..written).unwrap_or_default());
         Ok(())
+    }
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoder").finish_non_exhaustive()
     }
 }
 

@@ -189,7 +189,7 @@ fn after_header(input: &[u8]) -> Result<&[u8], InflateError> {
     for text in [0x08, 0x10] {
         if flags & text != 0 {
             let end = memchr(0, rest).ok_or(CUT_SHORT)?;
-            rest = rest.get(end..).and_then(|rest| rest.get(1..)).ok_or(CUT_SHORT)?;
+            rest = rest.get(end + 1..).ok_or(CUT_SHORT)?;
         }
     }
     if flags & 0x02 != 0 {

@@ -19,7 +19,7 @@
 //! 5. What follows the end mark is not looked at.
 
 use lz4::block::decompress_to_buffer;
-use xxhash_rust::xxh32::xxh32;
+use twox_hash::XxHash32;
 
 use super::InflateError;
 use super::output::{Output, Window};
@@ -154,7 +154,7 @@ struct Block<'i> {
 impl Block<'_> {
     fn check(&self) -> Result<(), InflateError> {
         match self.checksum {
-            Some(stored) if stored != xxh32(self.data, 0) => {
+            Some(stored) if stored != xxh32(self.data) => {
                 Err(InflateError::Corrupt("lz4 block checksum is wrong"))
             }
             _ => Ok(()),
@@ -224,8 +224,12 @@ impl<'d, 'i> Stream<'d, 'i> {
 
 /// The header checksum of a descriptor, which is FLG, BD and the content size if there is one.
 pub(super) fn header_checksum(descriptor: &[u8]) -> u8 {
-    let [_, second, ..] = xxh32(descriptor, 0).to_le_bytes();
+    let [_, second, ..] = xxh32(descriptor).to_le_bytes();
     second
+}
+
+pub(super) fn xxh32(bytes: &[u8]) -> u32 {
+    XxHash32::oneshot(0, bytes)
 }
 
 fn take_u32(rest: &mut &[u8]) -> Result<u32, InflateError> {

@@ -12,7 +12,7 @@
 //! 1. [`Decoder::inflate`] never holds more inflated bytes than the budget it is given: sizes that
 //!    a stream declares are checked against the budget, and against what so many compressed bytes
 //!    can make, before anything is allocated for them.
-//! 2. A [`InflateStream`] holds a bounded window whatever the ratio: 32 KiB for gzip, one block of
+//! 2. An [`InflateStream`] holds a bounded window whatever the ratio: 32 KiB for gzip, one block of
 //!    at most 4 MiB for lz4, a window of at most 2^27 bytes for zstd, one chunk for snappy.
 //! 3. Both give the same bytes, or both refuse.
 //! 4. Nothing is started, shared or global. A decoder belongs to one reader.
@@ -29,7 +29,13 @@
 //! | zstd | further frames; anything else is refused (the Java client lets the torn start of a frame pass) |
 //!
 //! The checksum of the batch covers these bytes too, so that ignoring them hides no damage of a
-//! disk. An empty input is refused for every codec.
+//! disk.
+//!
+//! Refused here although the client takes them, and written by nobody: an empty input for zstd, a
+//! snappy-java header of a version below 1 at the start, a further one with half a magic, and the
+//! torn start of a zstd frame. The other way round there are two, which nobody writes either: an lz4
+//! block that inflates to nothing is passed over, where the client takes it for the end; and bytes
+//! between the deflate data of gzip and a right trailer at the end of the input are not noticed.
 
 mod decoder;
 mod encoder;

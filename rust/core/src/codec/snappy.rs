@@ -8,8 +8,9 @@
 //! | … | chunks: i32 BE length, then a raw block: uvarint inflated length, elements |
 //!
 //! 1. Input of 16 bytes or more that starts with the magic is framed; any other input is one block.
-//! 2. Where a chunk's length should stand, the first four bytes of the magic start a further
-//!    header of 16 bytes.
+//! 2. Where a chunk's length should stand, a further header of 16 bytes may stand. (The Java client
+//!    compares half of its magic at first, and what it does when the other half is wrong depends
+//!    on the sizes of its reads; that is refused here.)
 //! 3. Chunks are 1 to 2^29 bytes long. There is no end mark: one to three last bytes cannot be a
 //!    chunk and are ignored, as in the Java client.
 //! 4. A block states what it inflates to. That is checked against what its bytes can make and
@@ -23,9 +24,6 @@ use super::stream::Place;
 use crate::limits::RECORD_BYTES_MAX;
 
 pub(super) const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
-
-/// The first four bytes of the magic.
-const MAGIC_WORD: [u8; 4] = [0x82, b'S', b'N', b'A'];
 
 /// snappy-java's own bound on a chunk.
 const CHUNK_BYTES_MAX: usize = 1 << 29;
@@ -118,10 +116,8 @@ enum Blocks<'i> {
 
 impl<'i> Blocks<'i> {
     fn parse(input: &'i [u8]) -> Result<Self, InflateError> {
-        match input.split_first_chunk::<8>() {
-            Some((magic, versions)) if *magic == MAGIC && versions.len() >= 8 => {
-                Ok(Self::Framed(after_versions(versions)?))
-            }
+        match input.strip_prefix(&MAGIC) {
+            Some(versions) if versions.len() >= 8 => Ok(Self::Framed(after_versions(versions)?)),
             _ => Ok(Self::Raw(Some(input))),
         }
     }
@@ -132,8 +128,8 @@ impl<'i> Blocks<'i> {
             Self::Framed(rest) => rest,
         };
         while let Some((word, tail)) = rest.split_first_chunk::<4>() {
-            if *word == MAGIC_WORD {
-                *rest = after_versions(tail.get(4..).ok_or(CUT_SHORT)?)?;
+            if let Some(versions) = rest.strip_prefix(&MAGIC) {
+                *rest = after_versions(versions)?;
                 continue;
             }
             let length = usize::try_from(i32::from_be_bytes(*word))

@@ -1,5 +1,7 @@
 //! Inflating in constant memory.
 
+use std::fmt;
+
 use super::output::copy_some;
 use super::{InflateError, gzip, lz4, snappy, zstd};
 use crate::record::Codec;
@@ -7,6 +9,7 @@ use crate::record::Codec;
 /// Compressed bytes being inflated bit by bit. Made by [`super::Decoder::stream`].
 pub struct InflateStream<'d, 'i> {
     source: Source<'d, 'i>,
+    turn: u64,
     failed: Option<InflateError>,
 }
 
@@ -44,13 +47,14 @@ impl InflateStream<'_, '_> {
     }
 }
 
-/// Where a stream stopped. Goes on with [`super::Decoder::resume`], as long as the decoder it came
-/// from inflated nothing else meanwhile.
+/// Where a stream stopped. Goes on with [`super::Decoder::resume`], once, as long as the decoder it
+/// came from was not used meanwhile.
 #[derive(Debug, Clone, Copy)]
 pub struct Paused {
     pub(super) codec: Codec,
     pub(super) place: Place,
     pub(super) failed: Option<InflateError>,
+    pub(super) turn: u64,
 }
 
 /// What a stream knows beside the contexts that stay in the decoder.
@@ -72,8 +76,8 @@ impl Place {
 }
 
 impl<'d, 'i> InflateStream<'d, 'i> {
-    pub(super) fn new(source: Source<'d, 'i>) -> Self {
-        Self { source, failed: None }
+    pub(super) fn new(source: Source<'d, 'i>, turn: u64) -> Self {
+        Self { source, turn, failed: None }
     }
 }
 
@@ -89,7 +93,7 @@ impl InflateStream<'_, '_> {
             Source::Lz4(stream) => (Codec::Lz4, stream.place()),
             Source::Zstd(stream) => (Codec::Zstd, stream.place()),
         };
-        Paused { codec, place, failed: self.failed }
+        Paused { codec, place, failed: self.failed, turn: self.turn }
     }
 
     pub(super) fn after(mut self, failed: Option<InflateError>) -> Self {
@@ -108,5 +112,11 @@ impl Source<'_, '_> {
             Self::Lz4(stream) => stream.read(output),
             Self::Zstd(stream) => stream.read(output),
         }
+    }
+}
+
+impl fmt::Debug for InflateStream<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InflateStream").finish_non_exhaustive()
     }
 }

@@ -7,13 +7,16 @@
 //!
 //! Each record type is a table of fields with their versions; one reader serves them all. What a
 //! newer release added does not stop a reader: a type or version without a table keeps its bytes.
-//! Control records of these topics are those of [`crate::record::ControlRecord`].
+//! Control records of these topics are those of [`crate::record::ControlRecord`];
+//! [`decode_control`] gives them in the same form.
 
+mod control;
 mod group_types;
 mod metadata;
 mod offsets;
 mod schema;
 mod share_state;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -21,6 +24,8 @@ mod value;
 
 use std::borrow::Cow;
 
+pub use control::decode_control;
+pub use snapshot::{MetadataSnapshot, SnapshotRecord};
 pub use value::Value;
 
 use crate::bytes::Reader;

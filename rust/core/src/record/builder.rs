@@ -15,6 +15,7 @@
 use super::batch_spec::{BatchSpec, check_timestamp, invalid};
 use super::encode::StoredRecord;
 use super::{Attributes, BatchHeader, Codec, Header, RecordView, TimestampType, crc32c};
+use crate::codec::Encoder;
 use crate::error::{Error, Result};
 use crate::limits::{BATCH_HEADER_BYTES, CRC_COVERS_FROM, LOG_OVERHEAD};
 
@@ -154,6 +155,21 @@ impl BatchBuilder {
         self.finish_with(Codec::None, output, |records, output| {
             output.extend_from_slice(records);
             Ok(())
+        })
+    }
+
+    /// Appends the batch, compressed, to `output` and gives its header. `None` is the codec's
+    /// default level.
+    pub fn finish_compressed(
+        &self,
+        codec: Codec,
+        level: Option<i32>,
+        encoder: &mut Encoder,
+        output: &mut Vec<u8>,
+    ) -> Result<BatchHeader> {
+        Encoder::check_level(codec, level)?;
+        self.finish_with(codec, output, |records, output| {
+            encoder.compress(codec, level, records, output)
         })
     }
 

@@ -1,14 +1,16 @@
 //! The formats held against what real brokers wrote.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::Path;
 
 use super::samples::rebuild;
 use super::{
-    BatchView, Codec, ControlRecord, ControlType, EntryView, KRaftVoter, Records, TimestampType,
-    Voter,
+    BatchView, Codec, ControlRecord, ControlType, CorruptKind, EntryView, KRaftVoter,
+    LegacyRecords, RecordView, Records, TimestampType, Voter,
 };
-use crate::testing::{at_least, cases, corpus_files, dump_sections, labelled};
+use crate::codec::{Decoder, Dialect};
+use crate::testing::{Case, at_least, cases, corpus_files, dump_sections, labelled};
 
 /// Every whole, valid entry at the start of a file.
 fn entries(bytes: &[u8]) -> impl Iterator<Item = EntryView<'_>> {
@@ -175,6 +177,110 @@ fn every_control_record_says_what_kafka_s_dump_tool_says() {
     assert!(total >= at_least(290), "only {total}");
     if is_whole_corpus() {
         assert_eq!(seen.len(), 7, "{seen:?}");
+    }
+}
+
+/// One record, in the words of the truth: topic and partition, offset, timestamp and what it means,
+/// key and value.
+type Row = (String, i64, i64, String, Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// Every record a real consumer read from the case.
+fn truth(case: &Case) -> Vec<Row> {
+    let mut text = String::new();
+    let packed = read(&case.log().with_file_name("expected").join("records.jsonl.gz"));
+    flate2::read::MultiGzDecoder::new(&packed[..]).read_to_string(&mut text).unwrap();
+    let rows = text.lines().map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let number = |name: &str| line[name].as_i64().unwrap();
+        let bytes = |name: &str| line[name].as_str().map(base64);
+        let partition = format!("{}-{}", line["topic"].as_str().unwrap(), number("partition"));
+        let kind = line["timestamp_type"].as_str().unwrap().to_owned();
+        (partition, number("offset"), number("timestamp"), kind, bytes("key"), bytes("value"))
+    });
+    rows.collect()
+}
+
+fn base64(text: &str) -> Vec<u8> {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bytes, mut bits, mut held) = (Vec::new(), 0_u32, 0);
+    for digit in text.bytes().filter(|digit| *digit != b'=') {
+        let value = ALPHABET.iter().position(|known| *known == digit).unwrap();
+        bits = (bits << 6) | u32::try_from(value).unwrap();
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push(u8::try_from((bits >> held) & 0xff).unwrap());
+        }
+    }
+    bytes
+}
+
+/// Adds the records of an entry, inner checksums verified.
+fn decode(entry: &EntryView<'_>, decoder: &mut Decoder, partition: &str, rows: &mut Vec<Row>) {
+    let kind = match entry.timestamp_type() {
+        TimestampType::None => "NoTimestampType",
+        TimestampType::CreateTime => "CreateTime",
+        TimestampType::LogAppendTime => "LogAppendTime",
+    };
+    let mut keep = |record: Result<RecordView<'_>, CorruptKind>| {
+        let record = record.unwrap();
+        let own = |field: Option<&[u8]>| field.map(<[u8]>::to_vec);
+        let (key, value) = (own(record.key), own(record.value));
+        let (partition, kind) = (partition.to_owned(), kind.to_owned());
+        rows.push((partition, record.offset, record.timestamp, kind, key, value));
+    };
+    match entry {
+        EntryView::Batch(batch) => {
+            let payload = decoder.inflate(batch.codec().unwrap(), batch.payload(), BUDGET).unwrap();
+            Records::new(batch.header(), payload).for_each(&mut keep);
+        }
+        EntryView::Legacy(message) if message.is_wrapper() => {
+            let dialect = Dialect::from_magic(message.magic()).unwrap();
+            let compressed = message.compressed().unwrap();
+            let set = decoder.inflate_as(dialect, message.codec(), compressed, BUDGET).unwrap();
+            let records = LegacyRecords::wrapped(message, set, true).unwrap();
+            assert_eq!(records.last_offset(), message.offset());
+            records.for_each(&mut keep);
+        }
+        EntryView::Legacy(message) => {
+            LegacyRecords::plain(message).unwrap().for_each(&mut keep);
+        }
+    }
+}
+
+const BUDGET: usize = 16 << 20;
+
+#[test]
+fn logs_of_every_version_read_to_what_a_real_consumer_saw() {
+    let mut seen = BTreeMap::new();
+    let mut decoder = Decoder::new();
+    for case in cases() {
+        let name = case.name();
+        if !["legacy-", "downconverted-", "upgraded-", "compacted-v"]
+            .iter()
+            .any(|start| name.starts_with(start))
+        {
+            continue;
+        }
+        let mut rows = Vec::new();
+        for path in case.files(".log") {
+            let partition = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
+            for entry in entries(&read(&path)) {
+                let kind = (entry.magic(), entry.codec().unwrap().name());
+                *seen.entry(kind).or_insert(0) += 1;
+                decode(&entry, &mut decoder, partition, &mut rows);
+            }
+        }
+        let mut expected = truth(&case);
+        expected.sort();
+        rows.sort();
+        assert!(!expected.is_empty());
+        // Not `assert_eq!`: the two would fill screens.
+        assert!(rows == expected, "{name}: {} records, not {}", rows.len(), expected.len());
+    }
+    if is_whole_corpus() {
+        let legacy = seen.keys().filter(|(magic, _)| *magic < 2).count();
+        assert_eq!(legacy, 8, "two versions, each plain and in three codecs: {seen:?}");
     }
 }
 

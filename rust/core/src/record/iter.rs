@@ -142,13 +142,39 @@ impl<'a> Records<'a> {
             return self.end().map(|()| None);
         }
         let read = read_span(self.payload, self.at, self.base_offset, self.base_timestamp);
-        let Some((mut span, end)) = read else { return Err(self.find_fault()) };
+        let Some(mut span) = read else { return Err(self.find_fault()) };
         if let Some(time) = self.append_time {
             span.timestamp = time;
         }
-        self.at = end;
+        self.at = span.end();
         self.left -= 1;
         Ok(Some(span))
+    }
+
+    /// Appends up to `most` records to `spans`; false after the last, when nothing may be left.
+    pub fn take_spans(
+        &mut self,
+        spans: &mut Vec<RecordSpan>,
+        most: usize,
+    ) -> Result<bool, CorruptKind> {
+        let left = usize::try_from(self.left).unwrap_or(0);
+        let count = left.min(most);
+        spans.reserve(count);
+        let before = spans.len();
+        let (base_offset, base_timestamp) = (self.base_offset, self.base_timestamp);
+        for _ in 0..count {
+            let read = read_span(self.payload, self.at, base_offset, base_timestamp);
+            let Some(span) = read else { return Err(self.find_fault()) };
+            self.at = span.end();
+            spans.push(span);
+        }
+        if let Some(time) = self.append_time {
+            for span in spans.iter_mut().skip(before) {
+                span.timestamp = time;
+            }
+        }
+        self.left -= i32::try_from(count).unwrap_or(self.left);
+        if self.left > 0 { Ok(true) } else { self.end().map(|()| false) }
     }
 
     fn end(&self) -> Result<(), CorruptKind> {

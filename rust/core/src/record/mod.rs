@@ -15,6 +15,7 @@ mod header;
 mod iter;
 mod legacy;
 mod legacy_iter;
+mod open;
 mod patch;
 #[cfg(test)]
 mod properties;
@@ -36,5 +37,6 @@ pub use header::{Attributes, BatchHeader, Codec, TimestampType};
 pub use iter::{Header, Headers, RecordView, Records};
 pub use legacy::{KeyAndValue, LegacyView};
 pub use legacy_iter::LegacyRecords;
+pub use open::EntryRecords;
 pub use patch::BatchMut;
 pub use span::RecordSpan;

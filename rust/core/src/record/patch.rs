@@ -49,7 +49,6 @@ impl<'a> BatchMut<'a> {
     pub fn set_last_offset(&mut self, last_offset: i64) -> Result<()> {
         let base_offset = last_offset
             .checked_sub(i64::from(self.header.last_offset_delta))
-            .filter(|base| *base >= 0)
             .ok_or_else(|| Error::Invalid(format!("a batch cannot end at offset {last_offset}")))?;
         self.set_base_offset(base_offset)
     }

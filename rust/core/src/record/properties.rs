@@ -9,9 +9,10 @@ use super::varint::{
     read_varint, read_varlong, varint_bytes, varlong_bytes, write_varint, write_varlong,
 };
 use super::{
-    BatchBuilder, BatchHeader, BatchMut, BatchSpec, BatchView, Header, LegacyRecords, LegacyView,
-    Records, TimestampType,
+    BatchBuilder, BatchHeader, BatchMut, BatchSpec, BatchView, Codec, Header, LegacyRecords,
+    LegacyView, Records, TimestampType,
 };
+use crate::codec::{Decoder, Encoder};
 use crate::fuzzing;
 
 /// A record with everything it owns; the offset is a distance from the record before.
@@ -300,5 +301,39 @@ proptest! {
             damage.apply(&mut bytes);
         }
         fuzzing::legacy_set(&bytes);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn what_is_compressed_is_read_and_written_again_alike(
+        spec in spec(),
+        records in vec(record(), 0..30),
+        (codec, level) in prop_oneof![
+            (prop_oneof![Just(Codec::Gzip), Just(Codec::Snappy), Just(Codec::Lz4), Just(Codec::Zstd)],
+             Just(None)),
+            (Just(Codec::Gzip), (1..=9).prop_map(Some)),
+            (Just(Codec::Lz4), (1..=17).prop_map(Some)),
+            (Just(Codec::Zstd), (-5..=8).prop_map(Some)),
+        ],
+    ) {
+        let (builder, kept) = build(spec, &records);
+        let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new());
+        let mut batch = Vec::new();
+        builder.finish_compressed(codec, level, &mut encoder, &mut batch).unwrap();
+        let view = BatchView::parse(&batch).unwrap();
+        prop_assert_eq!(view.check_crc(), Ok(()));
+        prop_assert_eq!(view.header().check(), Ok(()));
+        let stored = if kept.is_empty() { Codec::None } else { codec };
+        prop_assert_eq!(view.codec(), Ok(stored));
+        let payload = decoder.inflate(stored, view.payload(), 1 << 20).unwrap();
+        assert_same(view.header(), payload, &kept);
+
+        let mut again = Vec::new();
+        builder.finish_compressed(codec, level, &mut encoder, &mut again).unwrap();
+        prop_assert!(again == batch, "the same records make the same bytes");
+        prop_assert_eq!(rebuild(&view, payload), finished(&builder));
     }
 }

@@ -5,22 +5,6 @@
 
 use super::iter::{Headers, RecordView};
 
-/// A field's place in the payload. Null has a length of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Field {
-    at: u32,
-    bytes: i32,
-}
-
-impl Field {
-    #[inline]
-    fn slice(self, payload: &[u8]) -> Option<&[u8]> {
-        let bytes = usize::try_from(self.bytes).ok()?;
-        let at = usize::try_from(self.at).unwrap_or(usize::MAX);
-        Some(payload.get(at..at + bytes).unwrap_or_default())
-    }
-}
-
 /// A record, by where its parts stand in the payload it was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordSpan {
@@ -30,8 +14,24 @@ pub struct RecordSpan {
     pub timestamp: i64,
     key: Field,
     value: Field,
-    headers: Field,
+    headers_at: usize,
+    end: usize,
     header_count: u32,
+}
+
+/// A field's place in the payload; null where its length is negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Field {
+    at: usize,
+    bytes: i32,
+}
+
+impl Field {
+    #[inline]
+    fn slice(self, payload: &[u8]) -> Option<&[u8]> {
+        let bytes = usize::try_from(self.bytes).ok()?;
+        Some(payload.get(self.at..self.at + bytes).unwrap_or_default())
+    }
 }
 
 impl RecordSpan {
@@ -50,7 +50,8 @@ impl RecordSpan {
     /// The headers.
     #[inline]
     pub fn headers<'a>(&self, payload: &'a [u8]) -> Headers<'a> {
-        Headers::walked(self.headers.slice(payload).unwrap_or_default(), self.header_count)
+        let bytes = payload.get(self.headers_at..self.end).unwrap_or_default();
+        Headers::walked(bytes, self.header_count)
     }
 
     /// The record with its parts borrowed.
@@ -64,18 +65,24 @@ impl RecordSpan {
             headers: self.headers(payload),
         }
     }
+
+    /// Where the next record starts.
+    #[inline]
+    pub(super) fn end(&self) -> usize {
+        self.end
+    }
 }
 
-/// Reads the record at `at`: it and where the next one starts. `None` when anything is wrong.
+/// Reads the record at `at`. `None` when anything is wrong.
 #[inline]
 pub(super) fn read_span(
     payload: &[u8],
     at: usize,
     base_offset: i64,
     base_timestamp: i64,
-) -> Option<(RecordSpan, usize)> {
+) -> Option<RecordSpan> {
     let (length, at) = varint(payload, at)?;
-    let end = at.checked_add(usize::try_from(length).ok()?)?;
+    let end = at + usize::try_from(length).ok()?;
     let body = payload.get(..end)?;
     // The attributes byte is unused and ignored.
     let (timestamp_delta, at) = varlong(body, at + 1)?;
@@ -83,24 +90,20 @@ pub(super) fn read_span(
     let (key, at) = field(body, at)?;
     let (value, at) = field(body, at)?;
     let (count, at) = varint(body, at)?;
-    let header_count = u32::try_from(count).ok()?;
-    if header_count == 0 {
-        if at != end {
-            return None;
-        }
-    } else {
-        walk_headers(body, at, header_count)?;
+    if count != 0 {
+        walk_headers(body, at, count)?;
+    } else if at != end {
+        return None;
     }
-    let headers = Field { at: u32::try_from(at).ok()?, bytes: i32::try_from(end - at).ok()? };
-    let span = RecordSpan {
+    Some(RecordSpan {
         offset: base_offset.checked_add(i64::from(offset_delta))?,
         timestamp: base_timestamp.checked_add(timestamp_delta)?,
         key,
         value,
-        headers,
-        header_count,
-    };
-    Some((span, end))
+        headers_at: at,
+        end,
+        header_count: count.cast_unsigned(),
+    })
 }
 
 #[inline]
@@ -108,14 +111,12 @@ fn field(body: &[u8], at: usize) -> Option<(Field, usize)> {
     let (bytes, at) = varint(body, at)?;
     // Kafka takes every negative length for null.
     let end = at + usize::try_from(bytes).unwrap_or(0);
-    if end > body.len() {
-        return None;
-    }
-    Some((Field { at: u32::try_from(at).ok()?, bytes }, end))
+    Some((Field { at, bytes }, end))
 }
 
 /// Whether `count` headers fill the body from `at` to its end.
-fn walk_headers(body: &[u8], mut at: usize, count: u32) -> Option<()> {
+#[inline(never)]
+fn walk_headers(body: &[u8], mut at: usize, count: i32) -> Option<()> {
     if usize::try_from(count).ok()? > body.len().saturating_sub(at) {
         return None;
     }

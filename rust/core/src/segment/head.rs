@@ -1,6 +1,8 @@
 //! What the first bytes of an entry tell, in every version, before its body is read.
 
-use crate::limits::{BATCH_HEADER_BYTES, ENTRY_SIZE_MIN, HEADER_UP_TO_MAGIC, LOG_OVERHEAD};
+use crate::limits::{
+    BATCH_HEADER_BYTES, ENTRY_SIZE_MIN, HEADER_UP_TO_MAGIC, LEGACY_V1_SIZE_MIN, LOG_OVERHEAD,
+};
 use crate::record::{Attributes, BatchHeader, Codec, CorruptKind, TimestampType};
 
 /// The fixed fields of a version 0 or 1 message.
@@ -54,6 +56,7 @@ impl EntryHead {
                 header.check()?;
                 Self::Batch(header)
             }
+            1 if size < LEGACY_V1_SIZE_MIN => return Err(CorruptKind::EntrySize(size)),
             0 | 1 => Self::Message(message_head(bytes, start, size, magic)?),
             unknown => return Err(CorruptKind::Magic(unknown)),
         };
@@ -162,4 +165,20 @@ fn message_head(
         -1
     };
     Ok(MessageHead { offset, magic, attributes, timestamp, size })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_1_message_without_room_for_its_timestamp_is_refused() {
+        for (size, good) in [(13, false), (14, false), (21, false), (22, true)] {
+            let mut bytes = [0_u8; 61];
+            bytes[11] = size;
+            bytes[16] = 1;
+            let head = EntryHead::read(&bytes, 61);
+            assert_eq!(head.is_ok(), good, "size {size}: {head:?}");
+        }
+    }
 }

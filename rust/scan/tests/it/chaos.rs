@@ -74,7 +74,7 @@ fn damaged(log: &Log, fs: &MemoryFs, random: &mut Random) -> (MemoryFs, String) 
         let mut bytes = fs.read(&path);
         if !bytes.is_empty() {
             let change = damage(&mut bytes, random);
-            story += &format!("{}: {change}; ", path.display());
+            story.extend([path.display().to_string(), format!(": {change}; ")]);
             fs = fs.with(&path, bytes);
         }
     }

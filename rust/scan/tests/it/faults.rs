@@ -38,8 +38,10 @@ fn log() -> Log {
     log
 }
 
+type Run = fn(&MemoryFs) -> Result<Vec<Row>>;
+
 /// Everything a scan can be asked, as one run each that gives rows.
-fn runs() -> Vec<(&'static str, fn(&MemoryFs) -> Result<Vec<Row>>)> {
+fn runs() -> Vec<(&'static str, Run)> {
     vec![
         ("a scan", |fs| Ok(Ask::default().rows(fs)?.0)),
         ("small batches", |fs| {
@@ -195,7 +197,7 @@ fn a_segment_that_goes_away_is_noticed_or_still_read() {
                         assert_eq!(on_missing, OnMissing::Skip);
                         assert_no_wrong_row(&rows, &log.rows(), "skipped");
                         if !matches!(&event, Event::Remove(path) if path.ends_with("t-0")) {
-                            assert_eq!(report.missing, [path.clone()]);
+                            assert_eq!(report.missing, std::slice::from_ref(&path));
                             assert!(rows == without, "{event:?}, call {number}");
                         }
                         outcomes[1] += 1;

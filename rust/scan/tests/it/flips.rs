@@ -112,7 +112,7 @@ impl Victim {
         assert_eq!(damage.position, u64::try_from(batch.position).unwrap(), "{flip:?}");
         assert_eq!(report.tails, [], "{flip:?}");
         assert!(self.is_all_without(&batches, flip.byte), "{flip:?} in {:?}", batch.header);
-        if flip.byte % 16 == 0 || flip.byte - batch.position < UNCOVERED {
+        if flip.byte.is_multiple_of(16) || flip.byte - batch.position < UNCOVERED {
             match Ask::on_corrupt(OnCorrupt::Error).batches(&fs).err() {
                 Some(Error::Corrupt { position, .. }) => assert_eq!(position, damage.position),
                 other => panic!("{flip:?} in {:?}: {other:?}", batch.header),

@@ -64,10 +64,6 @@ impl Batch {
         }
     }
 
-    pub(crate) fn max_timestamp(&self) -> i64 {
-        self.records.iter().map(|record| record.timestamp).max().unwrap_or(T0)
-    }
-
     fn encode(&self, output: &mut Vec<u8>) -> BatchHeader {
         let mut builder = BatchBuilder::new(BatchSpec {
             last_offset: Some(self.last_offset),
@@ -258,7 +254,7 @@ impl Log {
         }
         let mut lines = format!("0\n{}\n", starts.len());
         for (epoch, start) in starts {
-            lines += &format!("{epoch} {start}\n");
+            lines.extend([epoch.to_string(), format!(" {start}\n")]);
         }
         lines.into_bytes()
     }

@@ -128,11 +128,6 @@ impl MemoryFs {
     pub(crate) fn bytes_read(&self) -> u64 {
         self.disk.bytes_read.load(Ordering::Relaxed)
     }
-
-    /// Lets something happen now.
-    pub(crate) fn happen(&self, event: Event) {
-        self.disk.happen(event);
-    }
 }
 
 impl Disk {

@@ -13,6 +13,7 @@ use crate::random::Random;
 use crate::rows::{Ask, Row};
 
 /// The batches in a number of segments.
+#[expect(clippy::needless_pass_by_value, reason = "a log is made of its batches")]
 pub(crate) fn with_segments(batches: Vec<Batch>, count: usize) -> Log {
     let base = batches.first().map_or(0, |batch| batch.base_offset);
     let mut log = Log::of(base, vec![]);
@@ -67,7 +68,7 @@ pub(crate) fn marker(producer: i64, kind: ControlType, offset: i64) -> Batch {
     }
 }
 
-/// The rows that read_committed shows.
+/// The rows that `read_committed` shows.
 pub(crate) fn committed(log: &Log) -> Vec<Row> {
     let mut open: BTreeMap<i64, (i64, Vec<usize>)> = BTreeMap::new();
     let batches: Vec<_> = log.batches().collect();

@@ -1,5 +1,6 @@
 //! Splits and threads give exactly the whole, in order, and batches keep to their size.
 
+use arrow_array::RecordBatch;
 use kafkaseg_core::record::Codec;
 use kafkaseg_scan::{Column, Isolation, Plan};
 
@@ -141,7 +142,7 @@ fn several_threads_give_what_one_does_in_the_same_order() {
             let (rows, report) = ask.rows(&fs).unwrap();
             assert!(rows == whole.0, "{threads} threads");
             assert_eq!(report.records, whole.1.records);
-            assert_eq!(report.batches >= whole.1.batches, true);
+            assert!(report.batches >= whole.1.batches);
         }
     }
 }
@@ -174,20 +175,20 @@ fn a_batch_is_hardly_larger_than_asked() {
 fn columns_of_text_keep_to_the_size_of_a_batch() {
     let log = Log::of(0, Random::new(55).batches(0, 300 << 10, &[Codec::None]));
     let (fs, _) = log.write();
-    let long = "n".repeat(249);
+    let topic = "n".repeat(249);
     for path in fs.paths() {
         if let Ok(name) = path.strip_prefix("logs/t-0") {
-            fs.write(format!("logs/{long}-0/{}", name.display()), fs.read(&path));
+            fs.write(format!("logs/{topic}-0/{}", name.display()), fs.read(&path));
             fs.remove(&path);
         }
     }
     for columns in [vec![Column::Topic], vec![Column::Topic, Column::Offset, Column::Codec]] {
         let mut ask = Ask::default();
-        ask.selection.topics = Some(vec![long.clone()]);
+        ask.selection.topics = Some(vec![topic.clone()]);
         ask.options.columns = columns;
         ask.options.batch_bytes = 16 << 10;
         let (batches, _) = ask.batches(&fs).unwrap();
-        let count: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+        let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
         assert_eq!(count, log.rows().len());
         for batch in &batches {
             let bytes = batch.column(0).to_data().get_slice_memory_size().unwrap();

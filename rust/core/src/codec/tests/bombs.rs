@@ -2,7 +2,6 @@
 //! bounded memory.
 
 use super::*;
-use crate::record::crc32;
 
 const GIB: u64 = 1 << 30;
 const BUDGET: usize = 8 * MIB;
@@ -65,7 +64,6 @@ fn a_gzip_bomb_that_lies_about_its_length_is_refused() {
     let mut decoder = Decoder::new();
     assert_eq!(decoder.inflate(Codec::Gzip, &bomb, BUDGET), Err(InflateError::OverBudget));
     assert!(decoder.held_bytes() <= BUDGET);
-    assert_eq!(crc32(&[]), 0);
     // Many small members are as bad as a large one.
     let members = compress(Codec::Gzip, &vec![0; MIB]).repeat(1024);
     assert_eq!(defuse(Codec::Gzip, &members).0, GIB);

@@ -1,4 +1,5 @@
-//! What Kafka's Java client 4.3.0 takes and refuses, as seen by feeding it these streams.
+//! What Kafka's Java client 4.3.0 takes and refuses, as seen by feeding it these streams; the few
+//! things that only the client takes are listed in the module's documentation.
 
 use super::*;
 
@@ -54,7 +55,8 @@ fn gzip_headers_may_hold_anything_their_flags_announce() {
     let sum = crate::record::crc32(&[0x1f, 0x8b, 8, 0x02, 1, 2, 3, 4, 2, 3]).to_le_bytes();
     assert_eq!(inflate(Codec::Gzip, &with(0x02, &sum[..2])), Ok(payload));
     assert!(inflate(Codec::Gzip, &with(0x02, &[sum[0], sum[1] ^ 1])).is_err());
-    assert!(inflate(Codec::Gzip, &with(0x08, b"").split_off(0)[..12]).is_err(), "no end of name");
+    let unended = joined(&[&[0x1f, 0x8b, 8, 0x08, 0, 0, 0, 0, 0, 0], &[b'n'; 100]]);
+    assert!(inflate(Codec::Gzip, &unended).is_err());
 }
 
 #[test]
@@ -73,16 +75,15 @@ fn framed_snappy_takes_headers_between_chunks() {
     let payload = text(100_000);
     let framed = compress(Codec::Snappy, &payload);
     let twice = joined(&[&payload, &payload]);
-    assert_eq!(inflate(Codec::Snappy, &joined(&[&framed, &framed])), Ok(twice.clone()));
+    assert_eq!(inflate(Codec::Snappy, &joined(&[&framed, &framed])), Ok(twice));
     let (header, chunks) = framed.split_at(16);
     assert_eq!(
         inflate(Codec::Snappy, &joined(&[header, header, chunks, header])),
         Ok(payload.clone())
     );
-    // Only the first half of the magic is compared there.
     let mut odd = header.to_vec();
     odd[5] = 0;
-    assert_eq!(inflate(Codec::Snappy, &joined(&[&framed, &odd, chunks])), Ok(twice));
+    assert!(inflate(Codec::Snappy, &joined(&[&framed, &odd, chunks])).is_err());
     let mut newer = header.to_vec();
     (newer[11], newer[15]) = (2, 9);
     assert_eq!(inflate(Codec::Snappy, &joined(&[&newer, chunks])), Ok(payload.clone()));
@@ -142,7 +143,7 @@ fn lz4_frame(flags: u8, sizes: u8, block_sum: &[u8], content_sum: &[u8]) -> Vec<
 #[test]
 fn lz4_flags_mean_what_the_client_takes_them_for() {
     let hello = Ok(b"hello".to_vec());
-    let sum = xxhash_rust::xxh32::xxh32(b"hello", 0).to_le_bytes();
+    let sum = crate::codec::lz4::xxh32(b"hello").to_le_bytes();
     for sizes in [0x40, 0x50, 0x60, 0x70] {
         assert_eq!(inflate(Codec::Lz4, &lz4_frame(0x60, sizes, &[], &[])), hello);
     }

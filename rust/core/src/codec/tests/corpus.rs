@@ -1,41 +1,34 @@
-//! Every compressed version 2 batch that real clients wrote.
+//! Every compressed version 2 batch that real clients and brokers wrote.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::record::{BatchView, Records};
-use crate::testing::{cases, files, read};
+use crate::testing::{at_least, corpus_files};
 
 #[test]
 fn every_batch_of_every_client_inflates_the_same_in_one_call_and_as_a_stream() {
-    let mut seen: BTreeMap<(String, &str), usize> = BTreeMap::new();
-    let cases = cases("codecs-");
-    assert!(!cases.is_empty(), "no codecs cases in the corpus");
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut decoder = Decoder::new();
-    for case in &cases {
-        let client = case.file_name().unwrap().to_string_lossy().into_owned();
-        for log in files(&case.join("log"), ".log") {
-            let bytes = read(&log);
-            let mut rest = &bytes[..];
-            while !rest.is_empty() {
-                let batch = BatchView::parse(rest).unwrap();
-                check(&mut decoder, &batch);
-                *seen.entry((client.clone(), batch.codec().unwrap().name())).or_default() += 1;
-                rest = &rest[batch.bytes().len()..];
+    for (_, bytes) in corpus_files(".log") {
+        let mut rest = &bytes[..];
+        // Old formats and damage end the walk; both are the business of other tests.
+        while let Ok(batch) = BatchView::parse(rest) {
+            if batch.check_crc().is_err() {
+                break;
             }
+            check(&mut decoder, &batch);
+            *seen.entry(batch.codec().unwrap().name()).or_default() += 1;
+            rest = &rest[batch.bytes().len()..];
         }
     }
-    for case in &cases {
-        let client = case.file_name().unwrap().to_string_lossy().into_owned();
-        for codec in COMPRESSING {
-            let batches = seen.get(&(client.clone(), codec.name()));
-            assert!(batches.is_some(), "{client} has no {} batch", codec.name());
-        }
+    for codec in COMPRESSING {
+        let batches = seen.get(codec.name()).copied().unwrap_or_default();
+        assert!(batches >= at_least(100), "{codec:?}: {seen:?}");
     }
 }
 
 fn check(decoder: &mut Decoder, batch: &BatchView<'_>) {
-    batch.check_crc().unwrap();
     let (codec, payload) = (batch.codec().unwrap(), batch.payload());
     if codec == Codec::None {
         return;

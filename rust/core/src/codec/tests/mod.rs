@@ -3,6 +3,7 @@ mod client;
 mod corpus;
 mod damage;
 mod examples;
+mod pause;
 mod round_trip;
 
 use super::{Decoder, Dialect, Encoder, InflateError};
