@@ -25,8 +25,9 @@ use crate::snapshot::{FileOf, Partition};
 /// More than a batch that holds nothing but a transaction marker takes (78 bytes in every release).
 const MARKER_BYTES_MAX: u64 = 128;
 
-/// Entries of a transaction index that are confirmed in the log; with more, a walk is cheaper.
-const CONFIRMED_MAX: usize = 1000;
+/// Entries of a transaction index that are confirmed in the log; with more, a walk is cheaper: each
+/// takes two looks through the offset index.
+const CONFIRMED_MAX: usize = 100;
 
 /// The offsets of one producer that an ABORT marker took back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -41,6 +42,9 @@ struct Aborted {
 pub struct Committed {
     /// By producer, then first offset.
     aborted: Vec<Aborted>,
+    /// Offsets not seen because the log ends behind them, for a scan that stops at damage: from the
+    /// first of a transaction that is open there, to the damage. Ascending.
+    held: Vec<(i64, i64)>,
     /// Records at or above it are not seen.
     pub last_stable: i64,
 }
@@ -54,6 +58,12 @@ impl Committed {
         after.checked_sub(1).and_then(|last| self.aborted.get(last)).is_some_and(|txn| {
             txn.producer_id == producer_id && txn.first <= base_offset && base_offset <= txn.last
         })
+    }
+
+    /// Whether a transaction that damage cuts off holds back a batch.
+    pub fn is_held(&self, last_offset: i64) -> bool {
+        let after = self.held.partition_point(|(_, end)| *end <= last_offset);
+        self.held.get(after).is_some_and(|(first, _)| *first <= last_offset)
     }
 
     /// Works the view out from a partition's files.
@@ -75,7 +85,7 @@ impl Committed {
         }
         state.aborted.sort_unstable();
         let last_stable = state.open.values().copied().min().unwrap_or(i64::MAX);
-        Ok(Self { aborted: state.aborted, last_stable })
+        Ok(Self { aborted: state.aborted, held: state.held, last_stable })
     }
 }
 
@@ -84,6 +94,7 @@ struct State {
     /// First offset of each producer's open transaction.
     open: HashMap<i64, i64>,
     aborted: Vec<Aborted>,
+    held: Vec<(i64, i64)>,
 }
 
 impl State {
@@ -96,11 +107,11 @@ impl State {
     ) -> Result<Self> {
         let mut state = Self::default();
         for index in 0..partition.segments.len() {
-            if state.take_from_index(fs, partition, index)? {
-                continue;
-            }
-            if !state.walk(fs, partition, index, options, depth, pulse)? {
-                break;
+            // What is open at damage, where a scan stops, is in no index.
+            let is_known = options.on_corrupt != OnCorrupt::Stop
+                && state.take_from_index(fs, partition, index, pulse)?;
+            if !is_known {
+                state.walk(fs, partition, index, options, depth, pulse)?;
             }
         }
         Ok(state)
@@ -112,6 +123,7 @@ impl State {
         fs: &S,
         partition: &Partition,
         index: usize,
+        pulse: &mut Pulse<'_>,
     ) -> Result<bool> {
         let (Some(segment), Some(next)) =
             (partition.segments.get(index), partition.segments.get(index + 1))
@@ -139,10 +151,12 @@ impl State {
         else {
             return Ok(false);
         };
-        if entries.len() > CONFIRMED_MAX {
+        // An empty file proves nothing: what crashes leave is often empty.
+        if entries.is_empty() || entries.len() > CONFIRMED_MAX {
             return Ok(false);
         }
         for entry in &entries {
+            pulse()?;
             if !is_confirmed(fs, partition, entry)? {
                 return Ok(false);
             }
@@ -161,7 +175,7 @@ impl State {
         Ok(true)
     }
 
-    /// Walks a segment's batches; false when the partition ends in it.
+    /// Walks a segment's batches.
     fn walk<S: Fs>(
         &mut self,
         fs: &S,
@@ -170,13 +184,14 @@ impl State {
         options: &ScanOptions,
         depth: Depth,
         pulse: &mut Pulse<'_>,
-    ) -> Result<bool> {
-        let Some(segment) = partition.segments.get(index) else { return Ok(false) };
+    ) -> Result<()> {
+        let Some(segment) = partition.segments.get(index) else { return Ok(()) };
+        let next_base = partition.segments.get(index + 1).map(|next| next.base_offset);
         let file = match partition.open_segment(fs, segment) {
             Ok(file) => file,
             Err(Error::Changed { .. }) if options.on_missing == OnMissing::Skip => {
                 self.lose_markers(segment.base_offset);
-                return Ok(true);
+                return Ok(());
             }
             Err(error) => return Err(error),
         };
@@ -193,21 +208,29 @@ impl State {
                     Err(kind) => (walker.position(), to_u64(head.total_bytes()), kind),
                 },
                 Step::Damage { position, bytes, kind } => (position, bytes, kind),
-                Step::Torn { .. } | Step::End => return Ok(true),
+                Step::Torn { .. } | Step::End => break,
             };
             match options.on_corrupt {
                 OnCorrupt::Error => {
                     return Err(Error::corrupt(walker.file().path(), position, kind));
                 }
-                OnCorrupt::Stop => return Ok(false),
-                OnCorrupt::Skip => {
-                    if may_hold_a_marker(walker.file(), position, bytes)? {
-                        self.lose_markers(walker.expected());
-                    }
-                }
+                OnCorrupt::Stop => self.hold_back(walker.expected()),
+                OnCorrupt::Skip => {}
+            }
+            let damage = Damage { position, bytes, file_bytes: segment.bytes, next_base };
+            if damage.may_hold_a_marker(walker.file())? {
+                self.lose_markers(walker.expected());
             }
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// The log ends at an offset for a scan that stops there, and what is open there stays so. (One
+    /// that begins behind it sees what follows.)
+    fn hold_back(&mut self, offset: i64) {
+        if let Some(first) = self.open.values().copied().min() {
+            self.held.push((first, offset));
+        }
     }
 
     /// A marker may be lost at an offset: whatever is open there may have ended either way, so it
@@ -280,16 +303,40 @@ fn marker_of(bytes: &[u8]) -> Result<ControlType, CorruptKind> {
     ControlType::from_key(record.key)
 }
 
-/// Whether a transaction marker can be among damaged bytes. One batch that is much larger than a
-/// marker is none, and where its length field leads to good entries, it is one batch.
-fn may_hold_a_marker<F: File>(file: &F, position: u64, bytes: u64) -> Result<bool> {
-    if bytes <= MARKER_BYTES_MAX {
-        return Ok(bytes > 0);
+/// Damaged bytes and what follows them.
+struct Damage {
+    position: u64,
+    bytes: u64,
+    file_bytes: u64,
+    /// Base offset of the next segment.
+    next_base: Option<i64>,
+}
+
+impl Damage {
+    /// Whether a transaction marker can be among the bytes. One batch that is much larger than a
+    /// marker is none; that it is one batch is known where its length and its last offset lead to
+    /// what follows.
+    fn may_hold_a_marker<F: File>(&self, file: &F) -> Result<bool> {
+        if self.bytes <= MARKER_BYTES_MAX {
+            return Ok(self.bytes > 0);
+        }
+        let Some(lost) = head_at(file, self.position, self.bytes)? else { return Ok(true) };
+        let end = self.position.saturating_add(self.bytes);
+        let left = self.file_bytes.saturating_sub(end);
+        let next = match left {
+            0 => self.next_base,
+            left => head_at(file, end, left)?.and_then(|head| head.base_offset()),
+        };
+        let is_one = to_u64(lost.total_bytes()) == self.bytes
+            && next == Some(lost.last_offset().saturating_add(1));
+        Ok(!is_one)
     }
+}
+
+fn head_at<F: File>(file: &F, position: u64, left: u64) -> Result<Option<EntryHead>> {
     let mut start = [0; EntryHead::BYTES];
     let read = file.read_at(&mut start, position)?;
-    let head = EntryHead::read(start.get(..read).unwrap_or_default(), bytes);
-    Ok(!head.is_ok_and(|head| to_u64(head.total_bytes()) == bytes))
+    Ok(EntryHead::read(start.get(..read).unwrap_or_default(), left).ok())
 }
 
 fn to_u64(bytes: usize) -> u64 {

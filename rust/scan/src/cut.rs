@@ -126,7 +126,8 @@ impl Cutter {
 }
 
 /// The batch or message that holds an offset, found through the index, if its checksum is right.
-/// What an index without checksums says of the entry can be held against it.
+/// What an index without checksums says of the entry can be held against it. Nothing where that
+/// would cost more than a look.
 pub(crate) fn entry_at<S: Fs>(
     fs: &S,
     partition: &Partition,
@@ -137,6 +138,7 @@ pub(crate) fn entry_at<S: Fs>(
     let Some(segment) = partition.segments.get(number) else { return Ok(None) };
     let mut chunk = Chunk::of(0, number, segment);
     Cutter::seek(fs, partition, &mut chunk, offset)?;
+    chunk.end = chunk.end.min(chunk.start.saturating_add(CONFIRM_BYTES_MAX));
     let Some(file) = unless_changed(partition.open_segment(fs, segment))? else {
         return Ok(None);
     };

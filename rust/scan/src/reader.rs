@@ -324,7 +324,9 @@ impl<S: Fs> Reader<S> {
             }
             EntryHead::Message(_) => false,
         };
-        if too_early || is_hidden {
+        let is_held =
+            current.committed.as_ref().is_some_and(|view| view.is_held(head.last_offset()));
+        if too_early || is_hidden || is_held {
             return Ok(());
         }
         let takes_all = wanted.takes_all(head);

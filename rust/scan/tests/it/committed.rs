@@ -75,7 +75,8 @@ fn every_flip_in_a_log_of_transactions_is_seen_and_shows_no_aborted_record() {
                     let (rows, report) = ask(OnCorrupt::Skip).rows(&fs).unwrap();
                     assert!(report.damage_count > 0, "{context}");
                     assert_no_wrong_row(&rows, &truth, &context);
-                    let (rows, _) = ask(OnCorrupt::Stop).rows(&fs).unwrap();
+                    let (rows, report) = ask(OnCorrupt::Stop).rows(&fs).unwrap();
+                    assert_eq!(report.damage_count, 1, "{context}");
                     assert_no_wrong_row(&rows, &truth, &context);
                 }
             }
@@ -120,6 +121,67 @@ fn a_lost_batch_of_data_takes_no_other_with_it() {
     let visible: Vec<_> = batches.iter().map(|batch| shows(&rows, batch)).collect();
     // Three offsets are lost with one batch, so it was no marker: producer 1 did commit.
     assert_eq!(visible, [true, false, true, true, false, true, false, true]);
+}
+
+/// Goal: a length that is wrong by just what follows does not hide that a marker follows.
+#[test]
+fn a_marker_swallowed_by_the_length_of_the_batch_before_it_is_lost_all_the_same() {
+    let log = Log::of(0, script("0 1 1 1A 0 0"));
+    let (fs, placed) = log.write();
+    let path = log.path_of(0, FileKind::Log);
+    let mut bytes = fs.read(&path);
+    let length =
+        placed[2].header.batch_length + i32::try_from(placed[3].header.total_bytes()).unwrap();
+    bytes[placed[2].position + 8..][..4].copy_from_slice(&length.to_be_bytes());
+    let (rows, report) = ask(OnCorrupt::Skip).rows(&fs.with(&path, bytes)).unwrap();
+    assert_eq!(report.damage_count, 1);
+    let visible: Vec<_> = log.batches().map(|batch| shows(&rows, batch)).collect();
+    assert_eq!(visible, [true, false, false, false, true, true]);
+}
+
+/// Goal: a scan that stops at damage shows what a broker would that cuts the log there, and says so;
+/// one that begins behind it is not the poorer for it.
+#[test]
+fn a_scan_that_stops_holds_back_what_is_open_at_the_damage() {
+    let log = Log::of(0, script("0 1 1C 2 0 0 2C 0 1 1A 0"));
+    let (fs, placed) = log.write();
+    let fs = damaged(&fs, &log, &placed[5], 65, 0);
+    let visible = |ask: Ask| {
+        let (rows, report) = ask.rows(&fs).unwrap();
+        let shown: Vec<_> = log.batches().map(|batch| shows(&rows, batch)).collect();
+        (shown.iter().map(|is| if *is { 'x' } else { '.' }).collect::<String>(), report)
+    };
+    let (shown, report) = visible(ask(OnCorrupt::Stop));
+    assert_eq!((shown.as_str(), report.damage_count), ("xx.........", 1));
+    let (shown, report) = visible(ask(OnCorrupt::Skip));
+    assert_eq!((shown.as_str(), report.damage_count), ("xx.xx..x..x", 1));
+    // There is no index to seek by in a segment this small, so the damage is met; with a segment
+    // of its own it is not.
+    let log = with_segments(script("0 1 0 0 1A 0 0 1 0 1A 0 0"), 2);
+    let (fs, placed) = log.write();
+    let fs = damaged(&fs, &log, &placed[3], 65, 0);
+    let start = log.segments[1].1[0].base_offset;
+    let (rows, report) = ask(OnCorrupt::Stop).between(Some(start), None).rows(&fs).unwrap();
+    assert_eq!(report.damage_count, 0);
+    let truth: Vec<_> = committed(&log).into_iter().filter(|row| row.offset >= start).collect();
+    assert!(!truth.is_empty() && rows == truth);
+}
+
+#[test]
+fn an_empty_transaction_index_proves_nothing() {
+    let log = with_segments(script(STORY), 3);
+    let (fs, _) = log.write();
+    let mut emptied = fs;
+    let mut count = 0;
+    for segment in 0..3 {
+        let path = log.path_of(segment, FileKind::TxnIndex);
+        if emptied.paths().contains(&path) {
+            emptied = emptied.with(&path, vec![]);
+            count += 1;
+        }
+    }
+    assert!(count > 0);
+    assert_eq!(ask(OnCorrupt::Error).rows(&emptied).unwrap().0, committed(&log));
 }
 
 #[test]
