@@ -5,7 +5,9 @@
 
 mod bytes;
 pub mod checkpoint;
+pub mod clock;
 pub mod codec;
+pub mod config;
 pub mod error;
 pub mod fs;
 #[cfg(test)]

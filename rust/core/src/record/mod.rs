@@ -1,5 +1,6 @@
 //! Records and the batches that hold them, in every version Kafka ever wrote.
 
+mod analyze;
 mod batch;
 mod batch_spec;
 mod builder;
@@ -10,20 +11,33 @@ mod corrupt;
 mod crc;
 mod encode;
 mod entry;
+mod fault;
 mod flexible;
 mod header;
 mod iter;
 mod legacy;
 mod legacy_iter;
 mod open;
+mod origin;
 mod patch;
 #[cfg(test)]
 mod properties;
+mod rebuild;
+mod rules;
 #[cfg(test)]
 mod samples;
+mod skim;
 mod span;
+mod validate;
+#[cfg(test)]
+mod validate_corpus_tests;
+#[cfg(test)]
+mod validate_properties;
+#[cfg(test)]
+mod validate_tests;
 pub mod varint;
 
+pub use analyze::{AnalyzeLimits, AppendFacts, analyze};
 pub use batch::BatchView;
 pub use batch_spec::BatchSpec;
 pub use builder::BatchBuilder;
@@ -33,10 +47,14 @@ pub use control::{
 pub use corrupt::CorruptKind;
 pub use crc::{crc32, crc32c};
 pub use entry::{EntryView, entry_total_bytes};
+pub use fault::{RecordError, RecordFault};
 pub use header::{Attributes, BatchHeader, Codec, TimestampType};
 pub use iter::{Header, Headers, RecordView, Records};
 pub use legacy::{KeyAndValue, LegacyView};
 pub use legacy_iter::LegacyRecords;
 pub use open::EntryRecords;
+pub use origin::Origin;
 pub use patch::BatchMut;
+pub use rules::Rules;
 pub use span::RecordSpan;
+pub use validate::{Placement, Validated, Validator};

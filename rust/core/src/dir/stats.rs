@@ -1,0 +1,39 @@
+//! What a directory holds, in numbers.
+
+use super::LogDir;
+use crate::fs::WriteFs;
+use crate::log::LogStats;
+
+/// What a directory holds. The sums are over the partitions that are open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DirStats {
+    /// Open partitions.
+    pub partitions: u64,
+    /// Partitions that could not be opened.
+    pub offline: u64,
+    /// Partition directories that were not loaded.
+    pub unloaded: u64,
+    /// Sums over the open partitions.
+    pub logs: LogStats,
+}
+
+impl<S: WriteFs> LogDir<S> {
+    /// What the directory holds.
+    pub fn stats(&self) -> DirStats {
+        let state = self.state();
+        let mut stats = DirStats {
+            partitions: count(state.logs.len()),
+            offline: count(state.offline.len()),
+            unloaded: count(state.unloaded.len()),
+            logs: LogStats::default(),
+        };
+        for log in state.logs.values() {
+            stats.logs += log.stats();
+        }
+        stats
+    }
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
