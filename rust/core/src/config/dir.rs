@@ -32,6 +32,8 @@ pub struct DirConfig {
     pub producer_id_expiration_check_interval_ms: i64,
     /// `transaction.max.timeout.ms`.
     pub transaction_max_timeout_ms: i64,
+    /// `transaction.partition.verification.enable`.
+    pub transaction_partition_verification_enable: bool,
     /// `log.cleaner.enable`.
     pub cleaner_enable: bool,
     /// `log.cleaner.threads`.
@@ -63,6 +65,7 @@ impl Default for DirConfig {
             producer_id_expiration_ms: 86_400_000,
             producer_id_expiration_check_interval_ms: 600_000,
             transaction_max_timeout_ms: 900_000,
+            transaction_partition_verification_enable: true,
             cleaner_enable: true,
             cleaner_threads: 1,
             cleaner_dedupe_buffer_bytes: 128 << 20,

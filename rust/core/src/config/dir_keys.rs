@@ -25,6 +25,12 @@ macro_rules! int {
     };
 }
 
+macro_rules! flag {
+    ($name:literal, $field:ident) => {
+        Row { name: $name, synonyms: &[], slot: Slot::Bool { at: |config| &mut config.$field } }
+    };
+}
+
 macro_rules! double {
     ($name:literal, $field:ident, $max:expr) => {
         Row {
@@ -36,7 +42,7 @@ macro_rules! double {
 }
 
 /// Every name that a directory has beside those of its logs.
-pub(super) static KEYS: [Row; 18] = [
+pub(super) static KEYS: [Row; 19] = [
     long!("log.retention.check.interval.ms", retention_check_interval_ms, 1),
     long!("log.initial.task.delay.ms", initial_task_delay_ms, 0),
     long!("log.flush.scheduler.interval.ms", flush_scheduler_interval_ms, 0),
@@ -52,11 +58,8 @@ pub(super) static KEYS: [Row; 18] = [
     long!("producer.id.expiration.ms", producer_id_expiration_ms, 1),
     long!("producer.id.expiration.check.interval.ms", producer_id_expiration_check_interval_ms, 1),
     long!("transaction.max.timeout.ms", transaction_max_timeout_ms, 1),
-    Row {
-        name: "log.cleaner.enable",
-        synonyms: &[],
-        slot: Slot::Bool { at: |config| &mut config.cleaner_enable },
-    },
+    flag!("transaction.partition.verification.enable", transaction_partition_verification_enable),
+    flag!("log.cleaner.enable", cleaner_enable),
     int!("log.cleaner.threads", cleaner_threads, 0),
     long!("log.cleaner.dedupe.buffer.size", cleaner_dedupe_buffer_bytes, 0),
     int!("log.cleaner.io.buffer.size", cleaner_io_buffer_bytes, 0),

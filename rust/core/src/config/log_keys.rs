@@ -257,6 +257,6 @@ fn read_throttled(text: &str) -> Option<Vec<String>> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the table asks for an option")]
-fn show_list(list: &Vec<String>) -> Option<String> {
+fn show_list(list: &[String]) -> Option<String> {
     Some(list.join(","))
 }

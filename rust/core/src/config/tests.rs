@@ -29,7 +29,7 @@ fn the_defaults_are_kafkas() {
         .map(|(name, value)| (name, value.to_owned()))
         .collect();
     assert_eq!(LogConfig::default().entries(), expected);
-    assert_eq!(DirConfig::default().entries().len(), 18 + expected.len());
+    assert_eq!(DirConfig::default().entries().len(), 19 + expected.len());
 }
 
 #[test]

@@ -22,7 +22,7 @@ const WHOLE_BYTES: usize = 64 << 10;
 pub(super) struct Sealed {
     pub(super) size: u64,
     /// The offset after its last entry.
-    pub(super) next_offset: Option<i64>,
+    pub(super) next_offset: i64,
 }
 
 /// Looks at a segment; `None` when it must be read whole.
@@ -51,7 +51,7 @@ pub(super) fn sealed<D: Dir>(
     };
     let next_offset = next_offset.max(base_offset);
     let fits = next_base.is_none_or(|next_base| next_offset <= next_base);
-    Ok(fits.then_some(Sealed { size, next_offset: Some(next_offset) }))
+    Ok(fits.then_some(Sealed { size, next_offset }))
 }
 
 /// From the last index entry to the end of the file: the offset after the last entry, or `None` when

@@ -27,7 +27,7 @@ use super::{Damage, Log, LogOptions, Parts, Progress};
 use crate::checkpoint::LeaderEpochs;
 use crate::config::Fsync;
 use crate::epoch::EpochCache;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs::{Create, Dir, File, WriteDir, WriteFile, WriteFs};
 use crate::names::FileKind;
 use crate::producer::Snapshots;
@@ -43,7 +43,9 @@ impl<S: WriteFs> Log<S> {
             let bases = super::leftovers::settle(&*dir, &mut recovery)?;
             let loader = Loader::<S>::new(Arc::clone(&dir), options.clone(), recovery, bases)?;
             match loader.run()? {
-                Outcome::Loaded(parts, recovery) => return Ok((Self::from_parts(*parts), recovery)),
+                Outcome::Loaded(parts, recovery) => {
+                    return Ok((Self::assemble(*parts)?, recovery));
+                }
                 // The parts have names of their own now: everything is looked at again.
                 Outcome::Overflowed(base_offset, found) => {
                     recovery = found;
@@ -60,15 +62,6 @@ enum Outcome<S: WriteFs> {
     Overflowed(i64, Recovery),
 }
 
-/// A segment that was looked at.
-struct Found {
-    base_offset: i64,
-    /// Bytes of good entries.
-    size: u64,
-    /// The offset after the last one; only the last segment's is always known.
-    next_offset: Option<i64>,
-}
-
 struct Loader<S: WriteFs> {
     dir: Arc<S::Dir>,
     options: LogOptions,
@@ -78,6 +71,9 @@ struct Loader<S: WriteFs> {
     sizes: Vec<u64>,
     /// What the leader-epoch checkpoint said.
     recorded: Arc<Vec<(i32, i64)>>,
+    /// The segments so far, and the offset after the last of them.
+    segments: Vec<Arc<Segment<S>>>,
+    end: Option<i64>,
     replay: Replay<S>,
     damage: Option<Damage>,
     /// Whether names came or went.
@@ -109,6 +105,8 @@ impl<S: WriteFs> Loader<S> {
             bases,
             sizes,
             recorded: Arc::new(recorded),
+            segments: Vec::new(),
+            end: None,
             replay,
             damage,
             names_changed,
@@ -118,33 +116,40 @@ impl<S: WriteFs> Loader<S> {
     }
 
     fn run(mut self) -> Result<Outcome<S>> {
-        let from = self.first_unsure();
-        let mut found: Vec<Found> = Vec::with_capacity(self.bases.len());
+        let unsure = self.first_unsure();
         for index in 0..self.bases.len() {
-            let Some(base_offset) = self.bases.get(index).copied() else { break };
-            if index < from
+            if index < unsure
                 && let Some(sealed) = self.believe(index)?
             {
-                found.push(Found { base_offset, size: sealed.size, next_offset: sealed.next_offset });
+                self.add(index, sealed.size, sealed.next_offset)?;
                 continue;
             }
-            let expected = found.last().and_then(|before| before.next_offset);
-            self.replay.reach(base_offset, &self.bases, &self.sizes)?;
-            let rebuilt = self.rebuild(index, expected)?;
+            let base_offset = self.base(index);
+            self.replay.reach(base_offset, &self.segments)?;
+            let rebuilt = self.rebuild(index)?;
             if rebuilt.ending == Ending::Overflow {
                 return Ok(Outcome::Overflowed(base_offset, self.recovery));
             }
             let goes_on = self.settle(index, &rebuilt)?;
-            found.push(Found {
-                base_offset,
-                size: rebuilt.size,
-                next_offset: Some(rebuilt.next_offset),
-            });
+            self.add(index, rebuilt.size, rebuilt.next_offset)?;
             if !goes_on {
                 break;
             }
         }
-        self.finish(found)
+        self.finish()
+    }
+
+    fn base(&self, index: usize) -> i64 {
+        self.bases.get(index).copied().unwrap_or(0)
+    }
+
+    /// Takes a segment into the log.
+    fn add(&mut self, index: usize, size: u64, next_offset: i64) -> Result<()> {
+        let (config, now) = (&self.options.config, self.options.clock.now_ms());
+        let segment = Segment::open(&self.dir, self.base(index), size, config, now)?;
+        self.segments.push(Arc::new(segment));
+        self.end = Some(next_offset);
+        Ok(())
     }
 
     /// The first segment whose records may not be what was written.
@@ -167,14 +172,14 @@ impl<S: WriteFs> Loader<S> {
     }
 
     /// Reads a segment whole.
-    fn rebuild(&mut self, index: usize, expected: Option<i64>) -> Result<Rebuilt> {
-        let base_offset = self.bases.get(index).copied().unwrap_or(0);
+    fn rebuild(&mut self, index: usize) -> Result<Rebuilt> {
+        let base_offset = self.base(index);
         let bytes = self.sizes.get(index).copied().unwrap_or(0);
         let next_base = self.bases.get(index + 1).copied();
         let file = self.dir.open(&name(base_offset, FileKind::Log))?;
         let span = Span {
             segment_base: base_offset,
-            expected: expected.unwrap_or(base_offset).max(base_offset),
+            expected: self.end.unwrap_or(base_offset).max(base_offset),
             is_last: next_base.is_none(),
             is_clean: false,
             around: Surroundings {
@@ -207,7 +212,7 @@ impl<S: WriteFs> Loader<S> {
 
     /// Makes the files of a segment what its entries say. Whether the log goes on behind it.
     fn settle(&mut self, index: usize, rebuilt: &Rebuilt) -> Result<bool> {
-        let base_offset = self.bases.get(index).copied().unwrap_or(0);
+        let base_offset = self.base(index);
         let mut keeper = Keeper { dir: &*self.dir, recovery: &mut self.recovery };
         let goes_on = match rebuilt.ending {
             Ending::Whole | Ending::Overflow => true,
@@ -246,41 +251,23 @@ impl<S: WriteFs> Loader<S> {
     }
 
     /// Puts the log together.
-    fn finish(mut self, found: Vec<Found>) -> Result<Outcome<S>> {
+    fn finish(mut self) -> Result<Outcome<S>> {
         let log_start = self.options.checkpointed.log_start;
-        let mut end = match found.last() {
-            Some(last) => last.next_offset.unwrap_or(last.base_offset),
-            None => log_start,
-        };
-        let mut found = found;
+        let mut end = self.end.unwrap_or(log_start);
         if end < log_start && self.damage.is_none() {
-            // Everything that is left lies below the first offset that may be read.
-            let mut keeper = Keeper { dir: &*self.dir, recovery: &mut self.recovery };
-            for segment in found.drain(..) {
-                keeper.set_aside(segment.base_offset)?;
-            }
-            self.names_changed = true;
-            self.replay.restart(log_start)?;
+            self.begin_at(log_start)?;
             end = log_start;
         }
-        let mut segments = Vec::with_capacity(found.len().max(1));
-        let (config, now) = (&self.options.config, self.options.clock.now_ms());
-        for Found { base_offset, size, .. } in &found {
-            segments.push(Arc::new(Segment::open(&self.dir, *base_offset, *size, config, now)?));
-        }
-        if segments.is_empty() {
-            segments.push(Arc::new(Segment::create(&self.dir, end, config, now)?));
+        if self.segments.is_empty() {
+            let (config, now) = (&self.options.config, self.options.clock.now_ms());
+            self.segments.push(Arc::new(Segment::create(&self.dir, end, config, now)?));
             self.names_changed = true;
         }
         if self.names_changed {
             self.dir.sync()?;
         }
-        let first = segments.first().map_or(end, |segment| segment.base_offset());
+        let first = self.segments.first().map_or(end, |segment| segment.base_offset());
         let start = log_start.max(first).min(end);
-        let bases: Vec<i64> = found.iter().map(|segment| segment.base_offset).collect();
-        let sizes: Vec<u64> = found.iter().map(|segment| segment.size).collect();
-        let (producers, snapshots, epochs) =
-            self.replay.finish(start, end, &bases, &sizes, self.damage.is_some())?;
         // What was read back may be in the page cache alone, unless it was synced on the way.
         let is_synced = self.options.is_clean || self.options.config.fsync == Fsync::Always;
         let recovery_point = if is_synced && self.damage.is_none() {
@@ -288,19 +275,30 @@ impl<S: WriteFs> Loader<S> {
         } else {
             self.options.checkpointed.recovery_point.min(end)
         };
+        let restored = self.replay.finish(start, end, &self.segments)?;
         let parts = Parts {
             dir: self.dir,
             options: self.options,
-            segments,
+            segments: self.segments,
             start,
             end,
             recovery_point,
-            producers,
-            snapshots,
-            epochs,
+            producers: restored.producers,
+            snapshots: restored.snapshots,
+            epochs: restored.epochs,
             damage: self.damage,
         };
         Ok(Outcome::Loaded(Box::new(parts), self.recovery))
+    }
+
+    /// Everything that is left lies below the first offset that may be read: the log begins anew.
+    fn begin_at(&mut self, log_start: i64) -> Result<()> {
+        let mut keeper = Keeper { dir: &*self.dir, recovery: &mut self.recovery };
+        for segment in self.segments.drain(..) {
+            keeper.set_aside(segment.base_offset())?;
+        }
+        self.names_changed = true;
+        self.replay.restart(log_start)
     }
 }
 
@@ -315,8 +313,3 @@ fn read_epochs<D: Dir>(dir: &D) -> Result<(EpochCache, Vec<(i32, i64)>)> {
 
 /// The file of leader epochs.
 const LEADER_EPOCHS: &str = "leader-epoch-checkpoint";
-
-/// What an opening that found nothing to open says.
-pub(super) fn missing(what: &str) -> Error {
-    Error::Invalid(format!("the log has no {what}"))
-}
