@@ -88,10 +88,7 @@ impl AppendFacts {
     }
 
     /// The entries that these facts are about, out of the bytes that were analyzed.
-    pub fn entries_of<'a>(
-        &self,
-        bytes: &'a [u8],
-    ) -> impl Iterator<Item = EntryView<'a>> + use<'a> {
+    pub fn entries_of<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = EntryView<'a>> + use<'a> {
         let mut rest = bytes.get(..self.valid_bytes).unwrap_or_default();
         std::iter::from_fn(move || {
             let entry = EntryView::parse(rest).ok()?;

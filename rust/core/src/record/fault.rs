@@ -90,7 +90,9 @@ impl fmt::Display for RecordFault {
             Self::Timestamp { found, earliest, latest } => {
                 write!(f, "timestamp {found} is out of the range {earliest} to {latest}")
             }
-            Self::AppendTime => f.write_str("a producer cannot set the timestamp type LogAppendTime"),
+            Self::AppendTime => {
+                f.write_str("a producer cannot set the timestamp type LogAppendTime")
+            }
             Self::Magic { found, wrapper } => {
                 write!(f, "a version {found} message inside a version {wrapper} wrapper")
             }

@@ -2,9 +2,7 @@
 
 use super::fault::RecordFault;
 use super::{Codec, TimestampType};
-use crate::limits::{
-    CLIENT_BATCH_BYTES_MAX, CLIENT_INFLATE_FREE_BYTES, CLIENT_INFLATE_RATIO_MAX,
-};
+use crate::limits::{CLIENT_BATCH_BYTES_MAX, CLIENT_INFLATE_FREE_BYTES, CLIENT_INFLATE_RATIO_MAX};
 
 /// The settings of a topic that decide about appended records, by the names Kafka gives them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,11 +121,8 @@ mod tests {
 
     #[test]
     fn the_bounds_of_the_times_are_inclusive() {
-        let rules = Rules {
-            timestamp_before_max_ms: 100,
-            timestamp_after_max_ms: 50,
-            ..Rules::default()
-        };
+        let rules =
+            Rules { timestamp_before_max_ms: 100, timestamp_after_max_ms: 50, ..Rules::default() };
         for (timestamp, good) in [
             (NOW - 100, true),
             (NOW - 101, false),

@@ -17,12 +17,8 @@ pub(super) struct Skim {
 
 /// Walks every record, and thereby checks that each is well formed and that nothing else is there.
 pub(super) fn skim(header: &BatchHeader, payload: &[u8]) -> Result<Skim, CorruptKind> {
-    let mut skim = Skim {
-        min_timestamp: i64::MAX,
-        max_timestamp: -1,
-        has_null_key: false,
-        in_order: true,
-    };
+    let mut skim =
+        Skim { min_timestamp: i64::MAX, max_timestamp: -1, has_null_key: false, in_order: true };
     let mut records = Records::new(header, payload);
     let mut expected = header.base_offset;
     while let Some(span) = records.next_span()? {
@@ -69,7 +65,8 @@ mod tests {
     fn an_append_time_stands_for_all_records() {
         let bytes = samples::batch_b();
         let batch = BatchView::parse(&bytes).unwrap();
-        let attributes = batch.header().attributes.with_timestamp_type(TimestampType::LogAppendTime);
+        let attributes =
+            batch.header().attributes.with_timestamp_type(TimestampType::LogAppendTime);
         let header = BatchHeader { attributes, max_timestamp: 9, ..*batch.header() };
         let skim = skim(&header, batch.payload()).unwrap();
         assert_eq!((skim.min_timestamp, skim.max_timestamp), (9, 9));

@@ -311,7 +311,8 @@ fn another_codec_than_the_topic_s_is_built_anew() {
 #[test]
 fn the_level_of_the_topic_is_used() {
     let spec = BatchSpec::at(0);
-    let mut builder = BatchBuilder::new(BatchSpec { leader_epoch: 7, ..BatchSpec::at(100) }).unwrap();
+    let mut builder =
+        BatchBuilder::new(BatchSpec { leader_epoch: 7, ..BatchSpec::at(100) }).unwrap();
     let times = (0..500).map(|step| T0 + step * step % 97).collect::<Vec<_>>();
     for time in &times {
         builder.push(*time, Some(b"key"), Some(b"value"), NONE).unwrap();
@@ -518,11 +519,10 @@ fn one_validator_serves_one_set_after_the_other() {
         let facts = analyze(&bytes, Origin::Client, limits).unwrap();
         let at = Placement { next_offset, ..AT };
         let header = validator.validate(&mut bytes, &facts, &rules, &at).unwrap().header;
-        assert_eq!(rows(&bytes).iter().map(|row| row.0).collect::<Vec<_>>(), [
-            next_offset,
-            next_offset + 1,
-            next_offset + 2
-        ]);
+        assert_eq!(
+            rows(&bytes).iter().map(|row| row.0).collect::<Vec<_>>(),
+            [next_offset, next_offset + 1, next_offset + 2]
+        );
         next_offset = header.last_offset() + 1;
     }
 }

@@ -1,8 +1,8 @@
 //! The segment that is written: when it is full, how bytes and index entries go in, how it is cut
 //! and how it is closed for writing.
 
-use std::sync::{PoisonError, RwLockReadGuard};
 use std::sync::atomic::Ordering;
+use std::sync::{PoisonError, RwLockReadGuard};
 
 use super::{Segment, Times};
 use crate::config::LogConfig;
@@ -117,8 +117,7 @@ impl<S: WriteFs> Segment<S> {
             let last_offset = head.last_offset();
             first.get_or_insert(head.max_timestamp());
             if head.max_timestamp() > tail.largest.timestamp {
-                tail.largest =
-                    TimeEntry { timestamp: head.max_timestamp(), offset: last_offset };
+                tail.largest = TimeEntry { timestamp: head.max_timestamp(), offset: last_offset };
             }
             if tail.since_index > interval {
                 self.index_entry(tail, last_offset, at)?;

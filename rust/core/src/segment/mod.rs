@@ -86,8 +86,7 @@ impl<S: WriteFs> Segment<S> {
         let segment = Self::with(dir, base_offset, 0, IndexMode::Active, config, now_ms)?;
         // Nobody else has the segment yet, so the cell is empty.
         let _ = segment.file.set(file);
-        segment.times_mut().largest =
-            Some(TimeEntry { timestamp: -1, offset: base_offset });
+        segment.times_mut().largest = Some(TimeEntry { timestamp: -1, offset: base_offset });
         Ok(segment)
     }
 
