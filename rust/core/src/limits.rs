@@ -72,3 +72,7 @@ pub const CLIENT_INFLATE_FREE_BYTES: usize = INFLATE_WINDOW_BYTES;
 /// Failing records that a refusal lists. A batch can hold millions, and their messages would take
 /// more memory than the batch.
 pub const RECORD_ERRORS_MAX: usize = 1_000;
+
+/// Partitions that one request may make. Kafka refuses more, because its controller writes them as
+/// one batch.
+pub const PARTITIONS_PER_REQUEST_MAX: i32 = 10_000;

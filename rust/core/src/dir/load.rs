@@ -1,13 +1,13 @@
 //! Loading the partitions of a log directory, several at a time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::home::Found;
-use super::{DirOptions, LogDir, PartitionKey, State, config_of};
-use crate::checkpoint::MetaProperties;
+use super::{DirOptions, LogDir, PartitionKey, Root, State, config_of};
+use crate::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::error::{Error, Result};
 use crate::fs::{Dir, EntryKind, WriteFs};
 use crate::log::{Checkpointed, Log, LogOptions, Progress, Recovery};
@@ -47,17 +47,17 @@ type Loaded<S> = (PartitionKey, Result<(Log<S>, Recovery)>);
 
 /// Loads what a root holds.
 pub(super) fn load_all<S: WriteFs>(
-    fs: &S,
-    root: &S::Dir,
+    root: &Arc<Root<S>>,
     found: Found,
     meta: Option<MetaProperties>,
     options: &DirOptions,
 ) -> Result<State<S>> {
-    let _ = fs;
     let mut state = State {
         logs: BTreeMap::new(),
         offline: BTreeMap::new(),
         unloaded: BTreeMap::new(),
+        opened: BTreeSet::new(),
+        closed: BTreeSet::new(),
         topics: found.topics,
         doomed: Vec::new(),
         was_clean: found.is_clean,
@@ -68,11 +68,10 @@ pub(super) fn load_all<S: WriteFs>(
             unreadable: found.unreadable,
             ..DirRecovery::default()
         },
-        recovery_points: found.recovery_points,
         log_starts: found.log_starts,
         high_watermarks: found.high_watermarks,
     };
-    let jobs = jobs(root, &mut state, options)?;
+    let jobs = root.with_home(|home| jobs(home.dir(), &mut state, options))?;
     for (key, loaded) in run(root, &state, options, jobs)? {
         state.take_in(key, loaded)?;
     }
@@ -112,7 +111,7 @@ fn jobs<S: WriteFs>(
 
 /// Loads the jobs with the number of threads that the configuration names.
 fn run<S: WriteFs>(
-    root: &S::Dir,
+    root: &Arc<Root<S>>,
     state: &State<S>,
     options: &DirOptions,
     jobs: VecDeque<Job>,
@@ -156,15 +155,15 @@ fn run<S: WriteFs>(
 }
 
 fn load_one<S: WriteFs>(
-    root: &S::Dir,
+    root: &Arc<Root<S>>,
     state: &State<S>,
     options: &DirOptions,
     job: &Job,
     partitions: &Arc<AtomicUsize>,
     bytes: &Arc<AtomicU64>,
 ) -> Result<(Log<S>, Recovery)> {
-    let dir = root.open_dir(&job.name)?;
-    let mut log_options = log_options(state, options, &job.key)?;
+    let dir = root.with_home(|home| home.dir().open_dir(&job.name))?;
+    let mut log_options = log_options(root, state, options, &job.key)?;
     if let Some(progress) = &options.progress {
         let (progress, partitions, bytes) =
             (Arc::clone(progress), Arc::clone(partitions), Arc::clone(bytes));
@@ -181,22 +180,30 @@ fn load_one<S: WriteFs>(
 
 /// How a log of this directory is opened.
 pub(super) fn log_options<S: WriteFs>(
+    root: &Arc<Root<S>>,
     state: &State<S>,
     options: &DirOptions,
-    (topic, partition): &PartitionKey,
+    key: &PartitionKey,
 ) -> Result<LogOptions> {
+    let (topic, partition) = key;
     let config = config_of(options, &state.topics, topic)?;
-    let get = |offsets: &crate::checkpoint::OffsetCheckpoint| offsets.get(topic, *partition);
+    let get = |offsets: &OffsetCheckpoint| offsets.get(topic, *partition);
+    let (root_of, key_of) = (Arc::downgrade(root), key.clone());
+    let record = move |offset| match root_of.upgrade() {
+        Some(root) => root.record_recovery_point(&key_of, offset),
+        None => Ok(()),
+    };
     Ok(LogOptions {
         clock: Arc::clone(&options.clock),
         checkpointed: Checkpointed {
-            recovery_point: get(&state.recovery_points).unwrap_or(0),
+            recovery_point: get(&root.recovery_points()).unwrap_or(0),
             log_start: get(&state.log_starts).unwrap_or(0),
             high_watermark: get(&state.high_watermarks),
         },
-        is_clean: state.was_clean,
+        is_clean: state.was_clean || state.closed.contains(key),
         replicated: options.replicated,
         kafka_recovery: options.kafka_recovery,
+        on_recovery_point_lowered: Some(Arc::new(record)),
         producer_expiration_ms: options.config.producer_id_expiration_ms,
         ..LogOptions::new(topic, *partition, config)
     })
@@ -231,9 +238,8 @@ impl<S: WriteFs> LogDir<S> {
         let name = state.unloaded.get(key).cloned().unwrap_or_default();
         let job = Job { key: key.clone(), name };
         let counts = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU64::new(0)));
-        let (log, recovery) = self.with_home(|home| {
-            load_one(home.dir(), state, &self.options, &job, &counts.0, &counts.1)
-        })?;
+        let (log, recovery) =
+            load_one(&self.root, state, &self.options, &job, &counts.0, &counts.1)?;
         state.unloaded.remove(key);
         state.take_in(key.clone(), Ok((log, recovery)))?;
         state.logs.get(key).cloned().ok_or(Error::Interrupted)

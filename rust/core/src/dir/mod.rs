@@ -14,12 +14,14 @@ mod topics;
 mod upkeep;
 
 pub use load::{DirProgress, DirRecovery};
+pub use shared::Partition;
 pub use stats::DirStats;
+pub use upkeep::Upkeep;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use home::{Home, TopicConfigs};
 
@@ -27,7 +29,7 @@ use crate::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{DirConfig, LogConfig};
 use crate::error::{Error, Result};
-use crate::fs::{Dir, RealFs, WriteFs};
+use crate::fs::{RealFs, WriteFs};
 use crate::log::Log;
 
 /// A topic and a partition number.
@@ -75,14 +77,46 @@ impl Default for DirOptions {
 
 /// A log directory that this process owns.
 pub struct LogDir<S: WriteFs = RealFs> {
-    fs: S,
     path: PathBuf,
     options: DirOptions,
-    /// `None` once closed: the lock is given back.
-    home: RwLock<Option<Home<S>>>,
+    root: Arc<Root<S>>,
     state: Mutex<State<S>>,
     background: Mutex<Option<upkeep::Background>>,
     is_closed: AtomicBool,
+}
+
+/// The root of the directory with what must be written there while a log's lock is held. Nothing
+/// that waits for a log may hold one of these locks.
+struct Root<S: WriteFs> {
+    /// `None` once closed: the lock is given back.
+    home: RwLock<Option<Home<S>>>,
+    /// What the checkpoint says; entries of partitions that are not loaded stay as they are.
+    recovery_points: Mutex<OffsetCheckpoint>,
+}
+
+impl<S: WriteFs> Root<S> {
+    fn recovery_points(&self) -> MutexGuard<'_, OffsetCheckpoint> {
+        self.recovery_points.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn home(&self) -> RwLockReadGuard<'_, Option<Home<S>>> {
+        self.home.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the root's files.
+    fn with_home<T>(&self, work: impl FnOnce(&Home<S>) -> Result<T>) -> Result<T> {
+        match &*self.home() {
+            Some(home) => work(home),
+            None => Err(Error::Invalid("the log directory is closed".into())),
+        }
+    }
+
+    /// Records a recovery point at once.
+    fn record_recovery_point(&self, (topic, partition): &PartitionKey, offset: i64) -> Result<()> {
+        let mut points = self.recovery_points();
+        points.insert(topic, *partition, offset);
+        self.with_home(|home| home.write_offsets(home::RECOVERY_POINT, &points))
+    }
 }
 
 /// What changes while a directory is open.
@@ -92,6 +126,9 @@ struct State<S: WriteFs> {
     offline: BTreeMap<PartitionKey, String>,
     /// Partition directories that were not loaded, see [`DirOptions::only`].
     unloaded: BTreeMap<PartitionKey, String>,
+    /// Partitions that were opened by their own path, and those of them that were closed again.
+    opened: BTreeSet<PartitionKey>,
+    closed: BTreeSet<PartitionKey>,
     topics: TopicConfigs,
     /// Directories renamed to `-delete`, and when they may go.
     doomed: Vec<(String, i64)>,
@@ -101,7 +138,6 @@ struct State<S: WriteFs> {
     meta: Option<MetaProperties>,
     recovery: DirRecovery,
     /// What the checkpoint files say; entries of partitions that are not loaded stay as they are.
-    recovery_points: OffsetCheckpoint,
     log_starts: OffsetCheckpoint,
     high_watermarks: OffsetCheckpoint,
 }
@@ -110,7 +146,7 @@ impl<S: WriteFs> LogDir<S> {
     /// Opens a log directory: takes its lock, loads its partitions and recovers what needs it.
     pub fn open(fs: S, path: &Path, options: DirOptions) -> Result<Self> {
         let home = Home::open(&fs, path, options.create)?;
-        let found = home.read()?;
+        let mut found = home.read()?;
         home.remove_marker()?;
         let meta = match (found.meta.clone(), &options.meta) {
             (None, Some(meta)) => {
@@ -119,12 +155,14 @@ impl<S: WriteFs> LogDir<S> {
             }
             (found, _) => found,
         };
-        let state = load::load_all(&fs, home.dir(), found, meta, &options)?;
+        let points = std::mem::take(&mut found.recovery_points);
+        let home = RwLock::new(Some(home));
+        let root = Arc::new(Root { home, recovery_points: Mutex::new(points) });
+        let state = load::load_all(&root, found, meta, &options)?;
         Ok(Self {
-            fs,
             path: path.to_owned(),
             options,
-            home: RwLock::new(Some(home)),
+            root,
             state: Mutex::new(state),
             background: Mutex::new(None),
             is_closed: AtomicBool::new(false),
@@ -191,9 +229,10 @@ impl<S: WriteFs> LogDir<S> {
         self.stop();
         let mut state = self.state();
         let closed = self.close_logs(&mut state);
-        let home = self.home_mut().take();
+        let home = self.root.home.write().unwrap_or_else(PoisonError::into_inner).take();
         let Some(home) = home else { return closed };
-        let checkpointed = closed.and_then(|()| state.write_checkpoints(&home));
+        let checkpointed =
+            closed.and_then(|()| state.write_checkpoints(&home, &self.root.recovery_points()));
         if checkpointed.is_ok() && state.is_clean_now() {
             home.write_marker(state.broker_epoch)?;
         }
@@ -205,8 +244,9 @@ impl<S: WriteFs> LogDir<S> {
         let mut outcome = Ok(());
         for (key, log) in std::mem::take(&mut state.logs) {
             // A log that was closed on its own was closed cleanly.
-            let closed = if log.is_closed() { Ok(()) } else { log.close() };
             state.note(&key, &log);
+            let closed = if log.is_closed() { Ok(()) } else { log.close() };
+            self.root.recovery_points().insert(&key.0, key.1, log.recovery_point());
             if outcome.is_ok() {
                 outcome = closed;
             }
@@ -214,8 +254,13 @@ impl<S: WriteFs> LogDir<S> {
         outcome
     }
 
+    /// Whether the directory was closed.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
     fn check_open(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return Err(Error::Invalid(format!("{} is closed", self.path.display())));
         }
         Ok(())
@@ -226,51 +271,40 @@ impl<S: WriteFs> LogDir<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn home(&self) -> RwLockReadGuard<'_, Option<Home<S>>> {
-        self.home.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn home_mut(&self) -> RwLockWriteGuard<'_, Option<Home<S>>> {
-        self.home.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Does something with the root's files.
     fn with_home<T>(&self, work: impl FnOnce(&Home<S>) -> Result<T>) -> Result<T> {
-        match &*self.home() {
-            Some(home) => work(home),
-            None => Err(Error::Invalid(format!("{} is closed", self.path.display()))),
-        }
+        self.root.with_home(work)
     }
 }
 
 impl<S: WriteFs> State<S> {
-    /// Takes over what a log has to say for the checkpoint files.
+    /// Takes over what a log has to say for the checkpoint files, unless it was closed: then it has
+    /// said it.
     fn note(&mut self, (topic, partition): &PartitionKey, log: &Log<S>) {
-        self.recovery_points.insert(topic, *partition, log.recovery_point());
-        self.high_watermarks.insert(topic, *partition, log.high_watermark());
+        let Ok(bounds) = log.bounds() else { return };
+        self.high_watermarks.insert(topic, *partition, bounds.high_watermark);
         // Where the log begins with its first segment, the name of that file says it all.
-        if log.start_offset() > log.first_base_offset() {
-            self.log_starts.insert(topic, *partition, log.start_offset());
+        if bounds.start > bounds.first_base {
+            self.log_starts.insert(topic, *partition, bounds.start);
         } else {
             self.log_starts.remove(topic, *partition);
         }
     }
 
     fn forget(&mut self, topic: &str, partition: i32) {
-        self.recovery_points.remove(topic, partition);
         self.high_watermarks.remove(topic, partition);
         self.log_starts.remove(topic, partition);
     }
 
-    fn write_checkpoints(&self, home: &Home<S>) -> Result<()> {
-        home.write_offsets(home::RECOVERY_POINT, &self.recovery_points)?;
+    fn write_checkpoints(&self, home: &Home<S>, points: &OffsetCheckpoint) -> Result<()> {
+        home.write_offsets(home::RECOVERY_POINT, points)?;
         home.write_offsets(home::LOG_START, &self.log_starts)?;
         home.write_offsets(home::HIGH_WATERMARK, &self.high_watermarks)
     }
 
     /// Whether the marker may be written: it speaks for every partition of the directory.
     fn is_clean_now(&self) -> bool {
-        self.offline.is_empty() && (self.was_clean || self.unloaded.is_empty())
+        let was_closed = |key: &PartitionKey| self.was_clean || self.closed.contains(key);
+        self.offline.is_empty() && self.unloaded.keys().all(was_closed)
     }
 }
 
@@ -286,9 +320,4 @@ impl<S: WriteFs> Drop for LogDir<S> {
 fn config_of(options: &DirOptions, topics: &TopicConfigs, topic: &str) -> Result<LogConfig> {
     let Some(own) = topics.get(topic) else { return Ok(options.config.log.clone()) };
     options.config.log.with(own.iter().map(|(key, value)| (key.as_str(), value.as_str())))
-}
-
-/// Whether a path is that of an open directory.
-fn dir_name<D: Dir>(dir: &D) -> String {
-    dir.path().display().to_string()
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{DirOptions, LogDir};
 use crate::error::{Error, Result};
-use crate::fs::{Fs, RealFs, WriteFs};
+use crate::fs::{RealFs, WriteDir};
 use crate::log::Log;
 use crate::names::{DirState, PartitionDir};
 use crate::uuid::Uuid;
@@ -35,7 +35,7 @@ impl Partition {
         let create = options.create;
         options.only = Some(key.clone());
         let mut parents = parents();
-        let parent_key = canonical(&parent, create)?;
+        let parent_key = std::path::absolute(&parent).unwrap_or_else(|_| parent.clone());
         let parent = match parents.get(&parent_key).and_then(Weak::upgrade) {
             Some(parent) if !parent.is_closed() => parent,
             _ => {
@@ -61,8 +61,7 @@ impl Partition {
     /// Closes the log, and the directory with it when no other partition of it is open.
     pub fn close(&self) -> Result<()> {
         let _parents = parents();
-        self.log.close()?;
-        self.parent.release(self.log.topic(), self.log.partition())
+        self.parent.release(&self.log)
     }
 }
 
@@ -99,26 +98,36 @@ impl LogDir<RealFs> {
             let mut state = self.state();
             self.add_partition(&mut state, &name.topic, name.partition, id)?;
             drop(state);
-            self.with_home(|home| crate::fs::WriteDir::sync(home.dir()))?;
+            self.with_home(|home| home.dir().sync())?;
         }
         let log = self.partition(topic, name.partition)?;
         self.state().opened.insert(key);
         Ok(log)
     }
 
-    /// Lets go of a partition that was closed; the last one closes the directory.
-    fn release(&self, topic: &str, partition: i32) -> Result<()> {
-        let key = (topic.to_owned(), partition);
+    /// Closes a partition and lets go of it; the last one closes the directory.
+    fn release(&self, log: &Log<RealFs>) -> Result<()> {
+        let key = (log.topic().to_owned(), log.partition());
         let mut state = self.state();
-        if let Some(log) = state.logs.remove(&key) {
-            state.note(&key, &log);
-            state.closed.insert(key.clone());
-            state.unloaded.insert(key.clone(), PartitionDir::parse(&format!("{topic}-{partition}")).map_or_else(String::new, |name| name.to_string()));
-        }
+        state.note(&key, log);
+        let closed = log.close();
+        self.root.recovery_points().insert(&key.0, key.1, log.recovery_point());
+        state.logs.remove(&key);
         state.opened.remove(&key);
+        match closed {
+            Ok(()) => {
+                state.unloaded.insert(key.clone(), format!("{}-{}", key.0, key.1));
+                state.closed.insert(key);
+            }
+            // The directory is not clean any more, whatever else happens in it.
+            Err(ref error) => {
+                state.offline.insert(key, error.to_string());
+            }
+        }
         let is_last = state.opened.is_empty();
         drop(state);
-        if is_last { self.close() } else { self.checkpoint() }
+        let left = if is_last { self.close() } else { self.checkpoint() };
+        closed.and(left)
     }
 }
 
@@ -143,12 +152,4 @@ fn split(path: &Path) -> Result<(PathBuf, PartitionDir)> {
         _ => PathBuf::from("."),
     };
     Ok((parent, name))
-}
-
-/// One name for a directory, however it is written.
-fn canonical(parent: &Path, create: bool) -> Result<PathBuf> {
-    if create {
-        RealFs.make_dirs(parent)?;
-    }
-    RealFs.canonical(parent)
 }

@@ -5,7 +5,7 @@ use crate::fs::WriteFs;
 use crate::log::LogStats;
 
 /// What a directory holds. The sums are over the partitions that are open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DirStats {
     /// Open partitions.
     pub partitions: u64,
@@ -28,7 +28,10 @@ impl<S: WriteFs> LogDir<S> {
             logs: LogStats::default(),
         };
         for log in state.logs.values() {
-            stats.logs += log.stats();
+            // A log that was closed on its own holds nothing.
+            if let Ok(figures) = log.stats() {
+                stats.logs.add(&figures);
+            }
         }
         stats
     }

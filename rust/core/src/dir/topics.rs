@@ -89,11 +89,12 @@ impl<S: WriteFs> LogDir<S> {
                 PartitionDir { topic, partition: key.1, state: DirState::Delete(Uuid::random()) };
             self.with_home(|home| home.dir().rename(&live, &doomed.to_string()))?;
             if let Some(log) = state.logs.remove(&key) {
-                log.retire();
+                log.abandon();
             }
             state.offline.remove(&key);
             state.unloaded.remove(&key);
             state.forget(name, key.1);
+            self.root.recovery_points().remove(name, key.1);
             state.doomed.push((doomed.to_string(), due));
         }
         debug_assert!(count > 0, "a topic has a partition");
@@ -138,7 +139,7 @@ impl<S: WriteFs> LogDir<S> {
         topic_id: Uuid,
     ) -> Result<()> {
         let key = (topic.as_str().to_owned(), partition);
-        let options = log_options(state, &self.options, &key)?;
+        let options = log_options(&self.root, state, &self.options, &key)?;
         let dir = self.with_home(|home| make_partition::<S>(home.dir(), topic, partition, topic_id))?;
         let (log, _) = Log::load(dir, options)?;
         state.logs.insert(key, Arc::new(log));

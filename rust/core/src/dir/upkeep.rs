@@ -4,9 +4,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{LogDir, State};
+use super::LogDir;
 use crate::error::{Error, Result};
-use crate::fs::{Dir, EntryKind, WriteDir, WriteFs};
+use crate::fs::{EntryKind, WriteDir, WriteFs};
 use crate::log::Log;
 
 /// How often the background thread looks at what is due, at most.
@@ -51,7 +51,7 @@ struct Schedule {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Upkeep {
     /// Segments that retention took out of their logs.
-    pub segments_deleted: usize,
+    pub segments_deleted: u64,
     /// Partition directories that were removed.
     pub directories_removed: usize,
     /// What failed, by partition; the rest was done.
@@ -121,7 +121,7 @@ impl<S: WriteFs> LogDir<S> {
         });
         let mut work = Upkeep::default();
         if due(&mut schedule.flush, config.flush_scheduler_interval_ms.min(STEP_MS), now) {
-            self.each(&mut work, |log| log.flush_if_due(now));
+            self.each(&mut work, |log| log.flush_pending().map(|_| ()));
         }
         if due(&mut schedule.retention, config.retention_check_interval_ms, now) {
             work.segments_deleted += self.retain(&mut work, now);
@@ -148,10 +148,10 @@ impl<S: WriteFs> LogDir<S> {
         Ok(work)
     }
 
-    fn retain(&self, work: &mut Upkeep, now_ms: i64) -> usize {
-        let mut deleted = 0;
+    fn retain(&self, work: &mut Upkeep, now_ms: i64) -> u64 {
+        let mut deleted = 0_u64;
         self.each(work, |log| {
-            deleted += log.apply_retention(now_ms)?;
+            deleted += log.apply_retention(now_ms)?.segments;
             Ok(())
         });
         deleted
@@ -174,8 +174,13 @@ impl<S: WriteFs> LogDir<S> {
     /// Writes the checkpoint files.
     pub fn checkpoint(&self) -> Result<()> {
         let mut state = self.state();
-        state.note_all();
-        self.with_home(|home| state.write_checkpoints(home))
+        let logs: Vec<_> = state.logs.iter().map(|(k, log)| (k.clone(), Arc::clone(log))).collect();
+        let mut points = self.root.recovery_points();
+        for (key, log) in logs {
+            state.note(&key, &log);
+            points.insert(&key.0, key.1, log.recovery_point());
+        }
+        self.with_home(|home| state.write_checkpoints(home, &points))
     }
 
     /// Flushes every log and writes the checkpoint files.
@@ -194,7 +199,10 @@ impl<S: WriteFs> LogDir<S> {
     pub fn purge(&self, now_ms: i64) -> Result<usize> {
         let logs: Vec<_> = self.state().logs.values().cloned().collect();
         for log in logs {
-            log.purge(now_ms)?;
+            // A log that cannot be changed has nothing that waits.
+            if !log.is_closed() && !log.is_poisoned() && log.damage().is_none() {
+                log.purge(now_ms)?;
+            }
         }
         let due: Vec<String> = {
             let mut state = self.state();
@@ -211,16 +219,6 @@ impl<S: WriteFs> LogDir<S> {
             self.with_home(|home| home.dir().sync())?;
         }
         Ok(due.len())
-    }
-}
-
-impl<S: WriteFs> State<S> {
-    fn note_all(&mut self) {
-        let logs: Vec<_> =
-            self.logs.iter().map(|(key, log)| (key.clone(), Arc::clone(log))).collect();
-        for (key, log) in logs {
-            self.note(&key, &log);
-        }
     }
 }
 

@@ -17,8 +17,8 @@ use crate::index::AbortedTxn;
 use crate::limits::CLIENT_BATCH_BYTES_MAX;
 use crate::producer::{Analysis, BatchFacts, BatchMeta, Changes, Marker};
 use crate::record::{
-    AnalyzeLimits, AppendFacts, BatchMut, BatchView, EntryView, Origin, Placement, Records, Rules,
-    TimestampType, analyze,
+    AnalyzeLimits, AppendFacts, BatchMut, BatchView, EntryView, Origin, Placed, Placement, Records,
+    Rules, TimestampType, analyze, place_batches,
 };
 use crate::segment::active::{Incoming, to_u64};
 
@@ -105,17 +105,18 @@ impl<S: WriteFs> Log<S> {
         }
         let now_ms = self.now_ms();
         let stamps = config.message_timestamp_type == TimestampType::LogAppendTime;
-        let append_time = stamps.then_some(now_ms);
+        if stamps {
+            stamp(bytes, now_ms)?;
+        }
         let first_offset = writer.end.offset;
-        let (last_offset, max_timestamp) =
-            place_built(bytes, first_offset, leader_epoch, append_time, &config)?;
+        let placed = place_built(bytes, first_offset, leader_epoch, &config)?;
         let set = Set {
             bytes,
             origin: Origin::Coordinator,
             first_offset,
-            last_offset,
-            max_timestamp,
-            log_append_time: append_time.unwrap_or(-1),
+            last_offset: placed.next_offset.saturating_sub(1),
+            max_timestamp: placed.max_timestamp,
+            log_append_time: if stamps { now_ms } else { -1 },
         };
         let appended = self.append_set(&mut writer, &set, &config, now_ms)?;
         drop(writer);
@@ -289,39 +290,38 @@ fn placed<'a, S: WriteFs>(
     })
 }
 
-/// Gives batches that were just built their place. Gives the last offset and the largest time.
+/// Gives batches that were just built their place.
 fn place_built(
     bytes: &mut [u8],
     first_offset: i64,
     leader_epoch: i32,
-    append_time: Option<i64>,
     config: &LogConfig,
-) -> Result<(i64, i64)> {
-    let invalid = |kind| Error::Invalid(format!("a batch that was built is not whole: {kind}"));
-    let (mut next_offset, mut max_timestamp) = (first_offset, -1);
+) -> Result<Placed> {
+    let mut largest = 0;
+    let placed = place_batches(bytes, first_offset, leader_epoch, |header, _| {
+        largest = largest.max(header.total_bytes());
+    })?;
+    if to_u64(largest) > u64::from(config.max_message_bytes) {
+        let limit = config.max_message_bytes;
+        return Err(Error::Rejected {
+            code: "MESSAGE_TOO_LARGE",
+            reason: format!("a batch of {largest} bytes is over max.message.bytes, {limit}"),
+        });
+    }
+    Ok(placed)
+}
+
+/// Stamps batches with the time of their append.
+fn stamp(bytes: &mut [u8], now_ms: i64) -> Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        let mut batch = BatchMut::parse(rest).map_err(invalid)?;
+        let mut batch = BatchMut::parse(rest)
+            .map_err(|kind| Error::Invalid(format!("a batch that was built is bad: {kind}")))?;
+        batch.set_max_timestamp(TimestampType::LogAppendTime, now_ms)?;
         let total = batch.header().total_bytes();
-        if to_u64(total) > u64::from(config.max_message_bytes) {
-            return Err(Error::Rejected {
-                code: "MESSAGE_TOO_LARGE",
-                reason: format!(
-                    "a batch of {total} bytes is over max.message.bytes, {}",
-                    config.max_message_bytes
-                ),
-            });
-        }
-        batch.set_base_offset(next_offset)?;
-        batch.set_leader_epoch(leader_epoch);
-        if let Some(now_ms) = append_time {
-            batch.set_max_timestamp(TimestampType::LogAppendTime, now_ms)?;
-        }
-        next_offset = batch.header().last_offset().saturating_add(1);
-        max_timestamp = max_timestamp.max(batch.header().max_timestamp);
         rest = rest.get_mut(total..).unwrap_or_default();
     }
-    Ok((next_offset.saturating_sub(1), max_timestamp))
+    Ok(())
 }
 
 enum Examined {

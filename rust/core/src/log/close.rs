@@ -15,6 +15,7 @@ impl<S: WriteFs> Log<S> {
     /// to what they hold, everything synced, deleted files removed. Every use after it is an error,
     /// a second close too. When it fails, the log was not closed cleanly and is closed all the same.
     pub fn close(&self) -> Result<()> {
+        let _alone = self.commits.flushing.lock();
         let mut writer = self.writer.lock().map_err(|_| self.poisoned())?;
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return Err(closed());
@@ -32,13 +33,20 @@ impl<S: WriteFs> Log<S> {
         finished
     }
 
+    /// Ends the use of a log whose directory is on its way out: nothing is written any more.
+    pub(crate) fn abandon(&self) {
+        let _alone = self.commits.flushing.lock();
+        let Ok(mut writer) = self.writer.lock() else { return };
+        if !self.is_closed.swap(true, Ordering::AcqRel) {
+            self.let_go(&mut writer);
+        }
+    }
+
     /// An untouched log has nothing to finish but a snapshot that may be missing.
     fn finish(&self, writer: &mut Writer<S>) -> Result<()> {
         let end = writer.end.offset;
-        self.take_synced_snapshot(writer, end)?;
-        if writer.epochs_stale {
-            self.write_epochs(writer)?;
-        }
+        self.take_synced_snapshot(writer)?;
+        self.write_epochs(writer)?;
         if let Some(tail) = writer.tail {
             let active = Arc::clone(writer.active().ok_or_else(no_segment)?);
             active.seal(tail.largest)?;

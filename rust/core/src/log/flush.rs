@@ -17,8 +17,9 @@ use super::view::{Mark, floor};
 use super::writer::Writer;
 use crate::config::Fsync;
 use crate::error::Result;
-use crate::fs::{WriteDir, WriteFs};
-use crate::segment::Segment;
+use crate::fs::{Create, WriteDir, WriteFile, WriteFs};
+use crate::names::FileKind;
+use crate::segment::{Segment, name};
 use crate::segment::sealed::FlushDepth;
 
 /// Where waiting appends meet.
@@ -102,7 +103,13 @@ impl<S: WriteFs> Log<S> {
         // One flush at a time: each takes over what no earlier one has taken, and may call nothing
         // durable that an earlier one still works on.
         let _alone = self.commits.flushing.lock();
-        let plan = self.plan_flush(&mut self.writer()?, depth);
+        let plan = {
+            let mut writer = self.writer()?;
+            if depth == FlushDepth::Whole {
+                self.write_epochs(&mut writer)?;
+            }
+            self.plan_flush(&mut writer, depth)
+        };
         let synced = self.sync(&plan);
         self.poison_if(synced)?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
@@ -138,7 +145,7 @@ impl<S: WriteFs> Log<S> {
             segment.flush(if is_active { plan.depth } else { FlushDepth::Whole })?;
         }
         for offset in &plan.snapshots {
-            self.sync_snapshot(*offset)?;
+            sync_snapshot(&*self.dir, *offset)?;
         }
         if plan.names {
             self.dir.sync()?;
@@ -165,5 +172,14 @@ impl<S: WriteFs> Log<S> {
     /// Whether readers see records only once they are on the device.
     pub(super) fn follows_syncs(&self) -> bool {
         !self.options.replicated && self.config().fsync == Fsync::Always
+    }
+}
+
+/// Syncs a producer snapshot; one that was deleted meanwhile has nothing to lose.
+fn sync_snapshot<D: WriteDir>(dir: &D, offset: i64) -> Result<()> {
+    match dir.open_write(&name(offset, FileKind::Snapshot), Create::No) {
+        Ok(file) => file.sync(),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error),
     }
 }

@@ -30,7 +30,6 @@ use crate::epoch::EpochCache;
 use crate::error::Result;
 use crate::fs::{Create, Dir, File, WriteDir, WriteFile, WriteFs};
 use crate::names::FileKind;
-use crate::producer::Snapshots;
 use crate::segment::recover::{Ending, Rebuilt, Rule, rebuild};
 use crate::segment::{Segment, Span, Surroundings, name, split};
 
@@ -213,6 +212,8 @@ impl<S: WriteFs> Loader<S> {
     /// Makes the files of a segment what its entries say. Whether the log goes on behind it.
     fn settle(&mut self, index: usize, rebuilt: &Rebuilt) -> Result<bool> {
         let base_offset = self.base(index);
+        let is_always = self.options.config.fsync == Fsync::Always;
+        let is_durable = is_always || index < self.first_unsure();
         let mut keeper = Keeper { dir: &*self.dir, recovery: &mut self.recovery };
         let goes_on = match rebuilt.ending {
             Ending::Whole | Ending::Overflow => true,
@@ -240,8 +241,6 @@ impl<S: WriteFs> Loader<S> {
                 self.names_changed = true;
             }
         }
-        let is_always = self.options.config.fsync == Fsync::Always;
-        let is_durable = is_always || index < self.first_unsure();
         keeper.write_indexes(base_offset, rebuilt, is_durable)?;
         if is_always {
             self.dir.open_write(&name(base_offset, FileKind::Log), Create::No)?.sync()?;

@@ -10,7 +10,6 @@ use crate::fs::{File, WriteFs};
 use crate::limits::LEGACY_SET_BYTES_MAX;
 use crate::record::{EntryRecords, EntryView};
 use crate::segment::EntryHead;
-use crate::segment::active::to_u64;
 use crate::segment::read::Heads;
 
 /// Asks for the log's end, or what the isolation allows of it.

@@ -17,19 +17,24 @@
 
 mod append;
 mod close;
+mod epochs;
 mod fetch;
 mod flush;
 mod lookup;
 mod marks;
+mod believe;
+mod keep;
+mod leftovers;
+mod load;
 mod options;
 mod producers;
 mod read;
+mod recovery;
+mod replay;
 mod retain;
 mod roll;
 mod send;
 mod stats;
-#[cfg(test)]
-mod tests;
 mod truncate;
 mod view;
 mod writer;
@@ -38,9 +43,11 @@ pub use fetch::Fetch;
 pub use lookup::{
     EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, MAX_TIMESTAMP,
 };
+pub use marks::Bounds;
 pub use options::{
     AppendInfo, Checkpointed, Damage, Isolation, LogOptions, Progress, SegmentInfo, TimeOffset,
 };
+pub use recovery::{Cut, Leftover, Recovery};
 pub use retain::Retained;
 pub use send::{SendReport, SendWay};
 pub use stats::LogStats;

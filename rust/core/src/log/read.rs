@@ -133,11 +133,10 @@ impl Wanted {
         let limit =
             if self.min_one { self.max_bytes.max(found.bytes) } else { self.max_bytes };
         let bytes = max_position.saturating_sub(found.position).min(limit);
-        Ok(Some(Fetch {
-            base_offset: found.base_offset,
-            first_entry_incomplete: limit < found.bytes,
-            ..Fetch::slice(view, slot.clone(), found.position, bytes)
-        }))
+        let mut fetch = Fetch::slice(view, slot.clone(), found.position, bytes);
+        fetch.base_offset = found.base_offset;
+        fetch.first_entry_incomplete = limit < found.bytes;
+        Ok(Some(fetch))
     }
 
     /// The aborted transactions that reach into the slice.

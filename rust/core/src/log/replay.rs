@@ -95,7 +95,7 @@ impl<S: WriteFs> Replay<S> {
             Err(error) => return Err(error),
         };
         self.producers.set_map_end_offset(end);
-        Ok(outcome.filter(|outcome| outcome.txn.is_aborted).map(|outcome| AbortedTxn {
+        Ok(outcome.filter(|outcome| outcome.txn.aborted).map(|outcome| AbortedTxn {
             producer_id: outcome.txn.producer_id,
             first_offset: outcome.txn.first_offset,
             last_offset: outcome.txn.last_offset,

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::Fetch;
 use super::view::Slot;
 use crate::error::{Error, Result};
-use crate::fs::{File, Sent, WriteFile, WriteFs};
+use crate::fs::{Sent, WriteFile, WriteFs};
 
 /// The most that one call sends.
 const CHUNK: u64 = 4 << 20;

@@ -102,7 +102,7 @@ impl<S: WriteFs> Writer<S> {
     }
 
     /// Bytes of a segment that the log knows of.
-    fn size_of(&self, segment: &Segment<S>) -> u64 {
+    pub(crate) fn size_of(&self, segment: &Segment<S>) -> u64 {
         if segment.base_offset() == self.end.segment { self.end.position } else { segment.size() }
     }
 

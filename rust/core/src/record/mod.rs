@@ -20,6 +20,7 @@ mod legacy_iter;
 mod open;
 mod origin;
 mod patch;
+mod place;
 #[cfg(test)]
 mod properties;
 mod rebuild;
@@ -55,6 +56,7 @@ pub use legacy_iter::LegacyRecords;
 pub use open::EntryRecords;
 pub use origin::Origin;
 pub use patch::BatchMut;
+pub use place::{Placed, place_batches};
 pub use rules::Rules;
 pub use span::RecordSpan;
 pub use validate::{Placement, Validated, Validator};

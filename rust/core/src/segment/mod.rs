@@ -19,8 +19,10 @@ pub(crate) mod active;
 mod continuity;
 mod head;
 pub(crate) mod read;
+pub(crate) mod recover;
 mod resync;
 pub(crate) mod sealed;
+pub(crate) mod split;
 mod walk;
 mod window;
 

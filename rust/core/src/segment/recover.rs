@@ -7,6 +7,7 @@
 //! An index entry is due when more than `index.interval.bytes` lie between a batch and the last one
 //! that was indexed, which is the rule of appends told by positions.
 
+use super::active::to_u64;
 use super::{Depth, EntryHead, Span, Step, Walker, Window};
 use crate::error::Result;
 use crate::fs::File;
@@ -206,8 +207,4 @@ fn has_lost_sector<F: File>(file: &F, position: u64, bytes: u64) -> Result<bool>
         at = at.saturating_add(SECTOR);
     }
     Ok(false)
-}
-
-fn to_u64(bytes: usize) -> u64 {
-    u64::try_from(bytes).unwrap_or(u64::MAX)
 }

@@ -7,10 +7,11 @@
 //! indexes of the parts anew.
 
 use super::read::Heads;
-use super::{name, to_u64};
+use super::active::to_u64;
+use super::name;
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
-use crate::fs::{Create, Dir, File, WriteDir, WriteFile};
+use crate::fs::{Create, File, WriteDir, WriteFile};
 use crate::names::{FileKind, FileState, SegmentFile};
 
 /// Bytes copied at once.
