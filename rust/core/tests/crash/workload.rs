@@ -127,7 +127,7 @@ impl Run {
             Step::Create(topic) => self.create(topic),
             Step::Plain { topic, records, codec } => {
                 let batch = self.batch(topic, records, -1, false, None);
-                let mut bytes = encode(&batch, 0, self.clock.now_ms(), codec);
+                let mut bytes = encode(&batch, None, self.clock.now_ms(), codec);
                 let epoch = self.epoch;
                 self.append(topic, vec![batch], |log| {
                     log.append_leader(&mut bytes, Origin::Client, epoch).map(|_| ())
@@ -136,7 +136,7 @@ impl Run {
             Step::Built { topic, batches } => self.built(topic, batches),
             Step::Follow { topic, records } => {
                 let batch = self.batch(topic, records, -1, false, None);
-                let bytes = encode(&batch, self.epoch, self.clock.now_ms(), Codec::None);
+                let bytes = encode(&batch, Some(self.epoch), self.clock.now_ms(), Codec::None);
                 let epoch = self.epoch;
                 self.append(topic, vec![batch], |log| {
                     log.append_follower(&bytes, epoch).map(|_| ())
@@ -144,7 +144,7 @@ impl Run {
             }
             Step::Idempotent { topic, producer, transactional } => {
                 let batch = self.batch(topic, 2, producer, transactional, None);
-                let mut bytes = encode(&batch, 0, self.clock.now_ms(), Codec::None);
+                let mut bytes = encode(&batch, None, self.clock.now_ms(), Codec::None);
                 let epoch = self.epoch;
                 self.append(topic, vec![batch], |log| {
                     log.append_leader(&mut bytes, Origin::Client, epoch).map(|_| ())
@@ -155,7 +155,7 @@ impl Run {
                     return Ok(());
                 }
                 let batch = self.batch(topic, 1, producer, true, Some(commits));
-                let mut bytes = encode(&batch, 0, self.clock.now_ms(), Codec::None);
+                let mut bytes = encode(&batch, None, self.clock.now_ms(), Codec::None);
                 let epoch = self.epoch;
                 self.append(topic, vec![batch], |log| {
                     log.append_leader(&mut bytes, Origin::Coordinator, epoch).map(|_| ())
@@ -284,7 +284,7 @@ impl Run {
             let mut batch = self.batch(topic, 2, -1, false, None);
             (batch.base, batch.last) = (next, next + 1);
             next += 2;
-            bytes.extend(encode(&batch, 0, self.clock.now_ms(), Codec::None));
+            bytes.extend(encode(&batch, None, self.clock.now_ms(), Codec::None));
             batches.push(batch);
         }
         let epoch = self.epoch;
@@ -357,15 +357,16 @@ impl Run {
     }
 }
 
-fn encode(batch: &Batch, leader_epoch: i32, now_ms: i64, codec: Codec) -> Vec<u8> {
+/// A batch as a client sends it, from offset 0, or as a leader has it.
+fn encode(batch: &Batch, leader_epoch: Option<i32>, now_ms: i64, codec: Codec) -> Vec<u8> {
     let spec = BatchSpec {
-        leader_epoch,
+        leader_epoch: leader_epoch.unwrap_or(-1),
         producer_id: batch.producer,
         producer_epoch: if batch.producer < 0 { -1 } else { 0 },
         base_sequence: batch.sequence,
         transactional: batch.transactional,
         control: batch.commits.is_some(),
-        ..BatchSpec::at(batch.base)
+        ..BatchSpec::at(leader_epoch.map_or(0, |_| batch.base))
     };
     let mut builder = BatchBuilder::new(spec).unwrap();
     for value in &batch.values {
@@ -388,7 +389,7 @@ pub fn one_more(log: &Log<SimFs>, state: &State, now_ms: i64) -> Result<State> {
     let (producer, sequence, transactional, commits) = (-1, -1, false, None);
     let values = vec![value];
     let batch = Batch { base, last: base, producer, sequence, transactional, commits, values };
-    let mut bytes = encode(&batch, 0, now_ms, Codec::None);
+    let mut bytes = encode(&batch, None, now_ms, Codec::None);
     log.append_leader(&mut bytes, Origin::Client, 1_000)?;
     let mut state = state.clone();
     state.push(batch);
