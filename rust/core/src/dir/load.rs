@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::home::Found;
-use super::{DirOptions, LogDir, PartitionKey, Root, State, config_of};
+use super::{DirOptions, LogDir, OnProgress, PartitionKey, Root, State, config_of};
 use crate::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::error::{Error, Result};
 use crate::fs::{Dir, EntryKind, WriteFs};
@@ -109,48 +110,85 @@ fn jobs<S: WriteFs>(
     Ok(jobs.into_iter().map(|(key, name)| Job { key, name }).collect())
 }
 
-/// Loads the jobs with the number of threads that the configuration names.
+/// How far the threads that load are, and whether they are to stop.
+struct Tally {
+    partitions: AtomicUsize,
+    total_partitions: usize,
+    bytes: AtomicU64,
+    is_stopped: AtomicBool,
+    told: Option<OnProgress>,
+}
+
+impl Tally {
+    fn new(total_partitions: usize, options: &DirOptions) -> Self {
+        Self {
+            partitions: AtomicUsize::new(0),
+            total_partitions,
+            bytes: AtomicU64::new(0),
+            is_stopped: AtomicBool::new(false),
+            told: options.progress.clone(),
+        }
+    }
+
+    /// Says how far things are; one that is told may put an end to all of them.
+    fn tell(&self) -> Result<()> {
+        if self.is_stopped.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let progress = DirProgress {
+            partitions: self.partitions.load(Ordering::Relaxed),
+            total_partitions: self.total_partitions,
+            bytes: self.bytes.load(Ordering::Relaxed),
+        };
+        let told = self.told.as_ref().map_or(Ok(()), |told| told(progress));
+        if told.is_err() {
+            self.is_stopped.store(true, Ordering::Relaxed);
+        }
+        told
+    }
+}
+
+/// Loads the jobs with the number of threads that the configuration names, this one included.
 fn run<S: WriteFs>(
     root: &Arc<Root<S>>,
     state: &State<S>,
     options: &DirOptions,
     jobs: VecDeque<Job>,
 ) -> Result<Vec<Loaded<S>>> {
-    let total_partitions = jobs.len();
+    let tally = Arc::new(Tally::new(jobs.len(), options));
+    tally.tell()?;
     let threads = usize::try_from(options.config.recovery_threads).unwrap_or(1);
-    let threads = threads.clamp(1, total_partitions.max(1));
-    let (partitions, bytes) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU64::new(0)));
-    let tell = |partitions: usize, bytes: u64| match &options.progress {
-        Some(progress) => progress(DirProgress { partitions, total_partitions, bytes }),
-        None => Ok(()),
-    };
-    tell(0, 0)?;
+    let threads = threads.clamp(1, jobs.len().max(1));
     let queue = Mutex::new(jobs);
-    let results = Mutex::new(Vec::with_capacity(total_partitions));
+    let results = Mutex::new(Vec::new());
     let work = || -> Result<()> {
         loop {
             let job = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let Some(job) = job else { return Ok(()) };
-            let loaded = load_one(root, state, options, &job, &partitions, &bytes);
+            let loaded = load_one(root, state, options, &job, &tally);
             if let Err(Error::Interrupted) = loaded {
                 return Err(Error::Interrupted);
             }
             results.lock().unwrap_or_else(PoisonError::into_inner).push((job.key, loaded));
-            let done = partitions.fetch_add(1, Ordering::Relaxed) + 1;
-            tell(done, bytes.load(Ordering::Relaxed))?;
+            tally.partitions.fetch_add(1, Ordering::Relaxed);
+            tally.tell()?;
         }
     };
-    if threads == 1 {
-        work()?;
-    } else {
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_for_each(|worker| {
-                let panicked = |_| Error::Invalid("a thread that loads logs panicked".into());
-                worker.join().map_err(panicked)?
-            })
-        })?;
-    }
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut outcome = work();
+        for other in others {
+            // This thread is the one that signals reach, so it keeps looking for them.
+            while outcome.is_ok() && !other.is_finished() {
+                outcome = tally.tell();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let panicked = |_| Error::Invalid("a thread that loads logs panicked".into());
+            let joined = other.join().map_err(panicked).flatten();
+            outcome = outcome.and(joined);
+        }
+        outcome
+    })?;
     Ok(results.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -159,22 +197,16 @@ fn load_one<S: WriteFs>(
     state: &State<S>,
     options: &DirOptions,
     job: &Job,
-    partitions: &Arc<AtomicUsize>,
-    bytes: &Arc<AtomicU64>,
+    tally: &Arc<Tally>,
 ) -> Result<(Log<S>, Recovery)> {
     let dir = root.with_home(|home| home.dir().open_dir(&job.name))?;
     let mut log_options = log_options(root, state, options, &job.key)?;
-    if let Some(progress) = &options.progress {
-        let (progress, partitions, bytes) =
-            (Arc::clone(progress), Arc::clone(partitions), Arc::clone(bytes));
-        let before = AtomicU64::new(0);
-        log_options.progress = Some(Arc::new(move |done: Progress| {
-            let added = done.bytes.saturating_sub(before.swap(done.bytes, Ordering::Relaxed));
-            let bytes = bytes.fetch_add(added, Ordering::Relaxed).saturating_add(added);
-            let partitions = partitions.load(Ordering::Relaxed);
-            progress(DirProgress { partitions, total_partitions: 0, bytes })
-        }));
-    }
+    let (tally, before) = (Arc::clone(tally), AtomicU64::new(0));
+    log_options.progress = Some(Arc::new(move |done: Progress| {
+        let more = done.bytes.saturating_sub(before.swap(done.bytes, Ordering::Relaxed));
+        tally.bytes.fetch_add(more, Ordering::Relaxed);
+        tally.tell()
+    }));
     Log::load(dir, log_options)
 }
 
@@ -237,9 +269,8 @@ impl<S: WriteFs> LogDir<S> {
     ) -> Result<Arc<Log<S>>> {
         let name = state.unloaded.get(key).cloned().unwrap_or_default();
         let job = Job { key: key.clone(), name };
-        let counts = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU64::new(0)));
-        let (log, recovery) =
-            load_one(&self.root, state, &self.options, &job, &counts.0, &counts.1)?;
+        let tally = Arc::new(Tally::new(1, &self.options));
+        let (log, recovery) = load_one(&self.root, state, &self.options, &job, &tally)?;
         state.unloaded.remove(key);
         state.take_in(key.clone(), Ok((log, recovery)))?;
         state.logs.get(key).cloned().ok_or(Error::Interrupted)

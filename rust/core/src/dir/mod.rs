@@ -10,6 +10,8 @@ mod home;
 mod load;
 mod shared;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod topics;
 mod upkeep;
 
@@ -177,6 +179,11 @@ impl<S: WriteFs> LogDir<S> {
     /// Configuration of the directory, with the defaults of its topics.
     pub fn config(&self) -> &DirConfig {
         &self.options.config
+    }
+
+    /// The time by the directory's clock.
+    pub fn now_ms(&self) -> i64 {
+        self.options.clock.now_ms()
     }
 
     /// What `meta.properties` says.

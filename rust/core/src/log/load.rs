@@ -277,7 +277,8 @@ impl<S: WriteFs> Loader<S> {
         let restored = self.replay.finish(start, end, &self.segments)?;
         let parts = Parts {
             dir: self.dir,
-            options: self.options,
+            // Nobody is told anything once the log is open.
+            options: LogOptions { progress: None, ..self.options },
             segments: self.segments,
             start,
             end,

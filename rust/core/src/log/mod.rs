@@ -209,7 +209,8 @@ impl<S: WriteFs> Log<S> {
         }
     }
 
-    fn now_ms(&self) -> i64 {
+    /// The time by the log's clock.
+    pub fn now_ms(&self) -> i64 {
         self.options.clock.now_ms()
     }
 

@@ -3,7 +3,11 @@
 mod analyze;
 mod batch;
 mod batch_spec;
+mod batcher;
+#[cfg(test)]
+mod batcher_tests;
 mod builder;
+mod columns;
 mod control;
 #[cfg(test)]
 mod corpus_tests;
@@ -29,6 +33,8 @@ mod rules;
 mod samples;
 mod skim;
 mod span;
+#[cfg(test)]
+mod speed_tests;
 mod validate;
 #[cfg(test)]
 mod validate_corpus_tests;
@@ -41,7 +47,9 @@ pub mod varint;
 pub use analyze::{AnalyzeLimits, AppendFacts, analyze};
 pub use batch::BatchView;
 pub use batch_spec::BatchSpec;
+pub use batcher::{BatcherOptions, Built, ColumnsBatcher};
 pub use builder::BatchBuilder;
+pub use columns::{BytesColumn, Columns, HeadersColumn, Offsets, Timestamps, Validity};
 pub use control::{
     ControlRecord, ControlType, EndTxnMarker, Endpoint, KRaftVoter, LeaderChange, Voter,
 };

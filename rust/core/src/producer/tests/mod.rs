@@ -1,6 +1,7 @@
 mod corpus;
 mod model;
 mod rules;
+mod snapshots;
 mod txns;
 
 use super::{Analysis, BatchFacts, Marker, ProducerStates, TxnOutcome};
