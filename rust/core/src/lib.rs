@@ -8,6 +8,7 @@ pub mod checkpoint;
 pub mod clock;
 pub mod codec;
 pub mod config;
+pub mod dir;
 pub mod epoch;
 pub mod error;
 pub mod fs;

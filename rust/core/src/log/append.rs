@@ -41,6 +41,11 @@ struct Appended {
 }
 
 impl<S: WriteFs> Log<S> {
+    /// What the topic asks of its records.
+    pub fn rules(&self) -> Rules {
+        rules(&self.config())
+    }
+
     /// Appends a set as the leader: checks it, gives it offsets and epoch, and writes it. `bytes`
     /// are what was written then. A batch that repeats one of its producer's last five is not
     /// written again.

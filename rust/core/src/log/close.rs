@@ -1,7 +1,7 @@
 //! Closing one log cleanly: what is open is finished, synced and let go.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::view::View;
 use super::writer::{Writer, no_segment};
@@ -31,6 +31,15 @@ impl<S: WriteFs> Log<S> {
         }
         self.let_go(&mut writer);
         finished
+    }
+
+    /// Ends the use of a log whose directory is on its way out: nothing is written any more.
+    pub(crate) fn abandon(&self) {
+        let _alone = self.commits.flushing.lock();
+        let Ok(mut writer) = self.writer.lock() else { return };
+        if !self.is_closed.swap(true, Ordering::AcqRel) {
+            self.let_go(&mut writer);
+        }
     }
 
     /// An untouched log has nothing to finish but a snapshot that may be missing.

@@ -1,12 +1,39 @@
 //! The offsets that bound what readers see: log start, last stable offset, high watermark, end.
 
+use super::Log;
 use super::view::Mark;
 use super::writer::Writer;
-use super::Log;
 use crate::error::{Error, Result};
 use crate::fs::WriteFs;
 
+/// Where a log begins and ends, of one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Base offset of the first segment.
+    pub first_base: i64,
+    /// The first offset that readers may ask for.
+    pub start: i64,
+    /// Readers of committed transactions end here.
+    pub last_stable: i64,
+    /// Readers end here.
+    pub high_watermark: i64,
+    /// The next offset to be written.
+    pub end: i64,
+}
+
 impl<S: WriteFs> Log<S> {
+    /// Where the log begins and ends.
+    pub fn bounds(&self) -> Result<Bounds> {
+        let view = self.view()?;
+        Ok(Bounds {
+            first_base: view.slots.first().map_or(view.start, |slot| slot.segment.base_offset()),
+            start: view.start,
+            last_stable: view.stable.offset,
+            high_watermark: view.high_watermark.offset,
+            end: view.end.offset,
+        })
+    }
+
     /// The first offset that readers may ask for.
     pub fn start_offset(&self) -> Result<i64> {
         Ok(self.view()?.start)

@@ -16,15 +16,21 @@
 //! must be opened again.
 
 mod append;
+mod believe;
 mod close;
 mod epochs;
 mod fetch;
 mod flush;
+mod keep;
+mod leftovers;
+mod load;
 mod lookup;
 mod marks;
 mod options;
 mod producers;
 mod read;
+mod recovery;
+mod replay;
 mod retain;
 mod roll;
 mod send;
@@ -39,9 +45,11 @@ pub use fetch::Fetch;
 pub use lookup::{
     EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, MAX_TIMESTAMP,
 };
+pub use marks::Bounds;
 pub use options::{
     AppendInfo, Checkpointed, Damage, Isolation, LogOptions, Progress, SegmentInfo, TimeOffset,
 };
+pub use recovery::{Cut, Leftover, Recovery};
 pub use retain::Retained;
 pub use send::{SendReport, SendWay};
 pub use stats::LogStats;
@@ -203,7 +211,8 @@ impl<S: WriteFs> Log<S> {
         }
     }
 
-    fn now_ms(&self) -> i64 {
+    /// The time by the log's clock.
+    pub fn now_ms(&self) -> i64 {
         self.options.clock.now_ms()
     }
 

@@ -44,6 +44,24 @@ pub struct LogStats {
     pub producers: u64,
 }
 
+impl LogStats {
+    /// Adds the figures of another log.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.segments += other.segments;
+        self.bytes += other.bytes;
+        self.offsets += other.offsets;
+        self.appends += other.appends;
+        self.appended_bytes += other.appended_bytes;
+        self.flushes += other.flushes;
+        self.offset_index_entries += other.offset_index_entries;
+        self.time_index_entries += other.time_index_entries;
+        self.maps += other.maps;
+        self.descriptors += other.descriptors;
+        self.waiting_files += other.waiting_files;
+        self.producers += other.producers;
+    }
+}
+
 impl<S: WriteFs> Log<S> {
     /// Figures. Opens nothing that is not open.
     pub fn stats(&self) -> Result<LogStats> {
@@ -86,8 +104,7 @@ impl<S: WriteFs> Log<S> {
                 let next = view.slots.get(index.saturating_add(1));
                 infos.push(SegmentInfo {
                     base_offset: segment.base_offset(),
-                    next_offset: next
-                        .map_or(view.end.offset, |slot| slot.segment.base_offset()),
+                    next_offset: next.map_or(view.end.offset, |slot| slot.segment.base_offset()),
                     bytes: view.size_of(slot),
                     largest_timestamp: segment.largest_timestamp()?,
                     offset_index_entries: to_u64(segment.offset_index.entries()?),

@@ -19,8 +19,10 @@ pub(crate) mod active;
 mod continuity;
 mod head;
 pub(crate) mod read;
+pub(crate) mod recover;
 mod resync;
 pub(crate) mod sealed;
+pub(crate) mod split;
 mod walk;
 mod window;
 
@@ -48,11 +50,13 @@ pub struct Segment<S: WriteFs> {
     file: OnceLock<FileOf<S>>,
     /// Held while the file is opened, so that it is opened once.
     opening: Mutex<()>,
-    pub(crate) offset_index: OffsetIndex<S::Dir>,
-    pub(crate) time_index: TimeIndex<S::Dir>,
-    pub(crate) txn_index: TxnIndex<S::Dir>,
+    pub(crate) offset_index: Arc<OffsetIndex<S::Dir>>,
+    pub(crate) time_index: Arc<TimeIndex<S::Dir>>,
+    pub(crate) txn_index: Arc<TxnIndex<S::Dir>>,
     size: AtomicU64,
     generation: AtomicU64,
+    /// The end of what sendfile was asked to send: sockets may still hold these pages.
+    sent: AtomicU64,
     /// Read by a sendfile call, written by a truncation: the bytes do not go while they are sent.
     cut: RwLock<()>,
     is_retired: AtomicBool,
@@ -86,8 +90,7 @@ impl<S: WriteFs> Segment<S> {
         let segment = Self::with(dir, base_offset, 0, IndexMode::Active, config, now_ms)?;
         // Nobody else has the segment yet, so the cell is empty.
         let _ = segment.file.set(file);
-        segment.times_mut().largest =
-            Some(TimeEntry { timestamp: -1, offset: base_offset });
+        segment.times_mut().largest = Some(TimeEntry { timestamp: -1, offset: base_offset });
         Ok(segment)
     }
 
@@ -117,11 +120,17 @@ impl<S: WriteFs> Segment<S> {
             dir: Arc::clone(dir),
             file: OnceLock::new(),
             opening: Mutex::new(()),
-            offset_index: OffsetIndex::open(Arc::clone(dir), base_offset, index_bytes, mode)?,
-            time_index: TimeIndex::open(Arc::clone(dir), base_offset, index_bytes, mode)?,
-            txn_index: TxnIndex::open(Arc::clone(dir), base_offset),
+            offset_index: Arc::new(OffsetIndex::open(
+                Arc::clone(dir),
+                base_offset,
+                index_bytes,
+                mode,
+            )?),
+            time_index: Arc::new(TimeIndex::open(Arc::clone(dir), base_offset, index_bytes, mode)?),
+            txn_index: Arc::new(TxnIndex::open(Arc::clone(dir), base_offset)),
             size: AtomicU64::new(size),
             generation: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
             cut: RwLock::new(()),
             is_retired: AtomicBool::new(false),
             times: Mutex::new(Times { largest: None, first: None, created_ms: now_ms }),

@@ -74,8 +74,7 @@ impl<S: WriteFs> Segment<S> {
         let mut heads = Heads::new(self.file()?, from, limit);
         while let Some((_, head)) = heads.next()? {
             if head.max_timestamp() > largest.timestamp {
-                largest =
-                    TimeEntry { timestamp: head.max_timestamp(), offset: head.last_offset() };
+                largest = TimeEntry { timestamp: head.max_timestamp(), offset: head.last_offset() };
             }
         }
         Ok(largest)
