@@ -180,6 +180,7 @@ impl ColumnsBatcher {
 }
 
 /// The rows that a batch may take, and the lengths of the output that end it.
+#[derive(Clone, Copy)]
 struct Span {
     row: usize,
     end: usize,
