@@ -5,6 +5,7 @@
 //! only [`ParallelReader`] starts threads, and they end with it. Nothing here writes.
 
 mod batches;
+mod bytes_column;
 mod columns;
 mod committed;
 mod cut;
@@ -14,6 +15,7 @@ mod options;
 mod parallel;
 mod payload;
 mod plan;
+mod pool;
 mod pulse;
 mod reader;
 mod report;

@@ -161,13 +161,16 @@ impl<'a> Records<'a> {
         let count = left.min(most);
         spans.reserve(count);
         let before = spans.len();
-        let (base_offset, base_timestamp) = (self.base_offset, self.base_timestamp);
+        let Self { payload, mut at, base_offset, base_timestamp, .. } = *self;
         for _ in 0..count {
-            let read = read_span(self.payload, self.at, base_offset, base_timestamp);
-            let Some(span) = read else { return Err(self.find_fault()) };
-            self.at = span.end();
+            let Some(span) = read_span(payload, at, base_offset, base_timestamp) else {
+                self.at = at;
+                return Err(self.find_fault());
+            };
+            at = span.end();
             spans.push(span);
         }
+        self.at = at;
         if let Some(time) = self.append_time {
             for span in spans.iter_mut().skip(before) {
                 span.timestamp = time;

@@ -39,4 +39,4 @@ pub use legacy::{KeyAndValue, LegacyView};
 pub use legacy_iter::LegacyRecords;
 pub use open::EntryRecords;
 pub use patch::BatchMut;
-pub use span::RecordSpan;
+pub use span::{FieldSpan, RecordSpan};
