@@ -83,15 +83,21 @@ impl BytesColumn {
         spans: &[RecordSpan],
         field: impl Fn(&RecordSpan) -> FieldSpan,
     ) {
-        let lengths = || spans.iter().map(|span| field(span).bytes());
-        if lengths().any(|length| length.is_none()) {
+        let (mut bytes, mut nulls) = (0, 0);
+        for span in spans {
+            match field(span).bytes() {
+                Some(length) => bytes += length,
+                None => nulls += 1,
+            }
+        }
+        if nulls > 0 {
             for span in spans {
                 self.push(field(span).slice(payload));
             }
             return;
         }
         self.begin();
-        self.make_room(lengths().flatten().sum());
+        self.make_room(bytes);
         let data = self.data.as_mut_slice();
         let mut used = self.used;
         self.offsets.extend(spans.iter().map(|span| {
