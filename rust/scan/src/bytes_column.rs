@@ -100,13 +100,13 @@ impl BytesColumn {
         self.make_room(bytes);
         let data = self.data.as_mut_slice();
         let mut used = self.used;
-        self.offsets.extend(spans.iter().map(|span| {
+        for (offset, span) in self.offsets.append(spans.len()).iter_mut().zip(spans) {
             let field = field(span);
             let length = field.bytes().unwrap_or(0);
             copy(data, used, payload, field.at(), length);
             used += length;
-            offset_of(used)
-        }));
+            *offset = offset_of(used);
+        }
         self.used = used;
         if let Some(validity) = &mut self.validity {
             validity.append_n(spans.len(), true);
@@ -211,4 +211,74 @@ fn note_null(validity: &mut Option<BooleanBufferBuilder>, rows: usize) {
             validity
         })
         .append(false);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Array;
+    use kafkaseg_core::record::{BatchBuilder, BatchSpec, BatchView, Records};
+
+    /// A batch's payload and spans, with values of these lengths; negative is null.
+    fn batch_of(lengths: &[i32], fill: u8) -> (Vec<u8>, Vec<RecordSpan>) {
+        let mut builder = BatchBuilder::new(BatchSpec::at(0)).unwrap();
+        for (length, fill) in lengths.iter().zip((0..=255).cycle().skip(usize::from(fill))) {
+            let value = usize::try_from(*length).ok().map(|length| vec![fill; length]);
+            builder.push(0, None, value.as_deref(), []).unwrap();
+        }
+        let mut bytes = Vec::new();
+        builder.finish(&mut bytes).unwrap();
+        let batch = BatchView::parse(&bytes).unwrap();
+        let mut spans = vec![RecordSpan::default(); lengths.len()];
+        let taken = Records::new(batch.header(), batch.payload()).take_spans(&mut spans).unwrap();
+        assert_eq!(taken, lengths.len());
+        (batch.payload().to_vec(), spans)
+    }
+
+    fn check(array: &BinaryArray, lengths: &[i32], fill: u8) {
+        assert_eq!(array.len(), lengths.len());
+        for (row, (length, fill)) in
+            lengths.iter().zip((0..=255).cycle().skip(usize::from(fill))).enumerate()
+        {
+            match usize::try_from(*length) {
+                Ok(length) => assert_eq!(array.value(row), vec![fill; length], "row {row}"),
+                Err(_) => assert!(array.is_null(row), "row {row}"),
+            }
+        }
+    }
+
+    #[test]
+    fn values_of_every_length_survive_and_batches_in_use_stay_as_they_are() {
+        let every: Vec<i32> = (0..300).chain([5000, 0, 1, 32, 33, 128, 129]).collect();
+        let holes: Vec<i32> =
+            every.iter().map(|length| if length % 5 == 0 { -1 } else { *length }).collect();
+        let mut column = BytesColumn::new(1 << 20);
+        let mut kept: Option<(BinaryArray, Vec<i32>, u8)> = None;
+        for round in 0..8 {
+            let lengths = if round % 3 == 2 { &holes } else { &every };
+            let (payload, spans) = batch_of(lengths, round);
+            for spans in spans.chunks(64) {
+                column.extend(&payload, spans, RecordSpan::value_span);
+            }
+            assert_eq!(column.rows(), lengths.len());
+            let array = column.finish_binary().unwrap();
+            check(&array, lengths, round);
+            if let Some((array, lengths, round)) = kept.replace((array, lengths.clone(), round)) {
+                check(&array, &lengths, round);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_taken_back_leave_no_trace() {
+        let lengths = [10, 200, -1, 3];
+        let (payload, spans) = batch_of(&lengths, 1);
+        let mut column = BytesColumn::new(1 << 20);
+        column.extend(&payload, &spans[..2], RecordSpan::value_span);
+        column.extend(&payload, &spans[2..], RecordSpan::value_span);
+        column.truncate(2);
+        column.extend(&payload, &spans[2..], RecordSpan::value_span);
+        check(&column.finish_binary().unwrap(), &lengths, 1);
+        assert_eq!(column.finish_binary().unwrap().len(), 0);
+    }
 }

@@ -88,6 +88,15 @@ impl<T: ArrowNativeType> NumberColumn<T> {
         self.values.extend(values);
     }
 
+    /// Appends `rows` values, for the caller to set.
+    #[inline]
+    pub(crate) fn append(&mut self, rows: usize) -> &mut [T] {
+        self.begin();
+        let start = self.values.len();
+        self.values.resize(start + rows, T::default());
+        self.values.get_mut(start..).unwrap_or_default()
+    }
+
     /// The first value of a batch asks for the spare buffer: by then the consumer has often dropped
     /// the batch before.
     #[inline]

@@ -155,13 +155,11 @@ impl<'a> Records<'a> {
         let spans = spans.get_mut(..count).unwrap_or_default();
         let Self { payload, mut at, base, .. } = *self;
         for span in &mut *spans {
-            match read_span(payload, at, base, span) {
-                Some(next) => at = next,
-                None => {
-                    self.at = at;
-                    return Err(self.find_fault());
-                }
-            }
+            let Some(next) = read_span(payload, at, base, span) else {
+                self.at = at;
+                return Err(self.find_fault());
+            };
+            at = next;
         }
         self.at = at;
         self.left -= i32::try_from(count).unwrap_or(self.left);

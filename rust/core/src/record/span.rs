@@ -318,3 +318,80 @@ fn low_half(position: usize) -> u32 {
 fn to_usize(position: u32) -> usize {
     usize::try_from(position).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const BASE: Base = Base { offset: 1000, timestamp: 1_700_000_000_000 };
+
+    /// Numbers at which one of the forms ends and the next begins.
+    fn edges() -> impl Strategy<Value = i32> {
+        prop_oneof![
+            -2..=2_i32,
+            62..=65_i32,
+            -65..=-62_i32,
+            8190..=8193_i32,
+            -8193..=-8190_i32,
+            0..200_i32
+        ]
+    }
+
+    fn record(deltas: (i32, i32), key: i32, value: i32, tail: &[u8], lie: i32) -> Vec<u8> {
+        use crate::record::varint::{write_varint, write_varlong};
+        let mut body = vec![0];
+        write_varlong(i64::from(deltas.0), &mut body);
+        write_varint(deltas.1, &mut body);
+        for length in [key, value] {
+            write_varint(length, &mut body);
+            body.resize(body.len() + usize::try_from(length).unwrap_or(0), 7);
+        }
+        body.extend(tail);
+        let mut whole = Vec::new();
+        write_varint(i32::try_from(body.len()).unwrap() + lie, &mut whole);
+        whole.extend(body);
+        whole
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_record_reads_as_any_record_does(
+            deltas in (edges(), edges()),
+            key in edges(),
+            value in edges(),
+            tail in prop_oneof![Just(vec![0]), vec(any::<u8>(), 0..4)],
+            lie in prop_oneof![Just(0), -2..=2_i32],
+            before in 0..3_usize,
+            after in 0..9_usize,
+        ) {
+            let mut payload = vec![0xff; before];
+            payload.extend(record(deltas, key, value, &tail, lie));
+            payload.resize(payload.len() + after, 0);
+            let mut span = RecordSpan::default();
+            let next = any_span(&payload, before, BASE, &mut span);
+            if let Some(plain) = plain_span(&payload, before, BASE) {
+                prop_assert_eq!((Some(plain.end()), plain), (next, span));
+                prop_assert_eq!(plain.header_count, 0);
+            }
+            if lie == 0 && tail == [0] {
+                prop_assert_eq!(next, Some(payload.len() - after));
+                prop_assert_eq!(span.offset, 1000 + i64::from(deltas.1));
+                prop_assert_eq!(span.timestamp, 1_700_000_000_000 + i64::from(deltas.0));
+                let length = |field: Option<&[u8]>| field.map_or(-1, |field| i32::try_from(field.len()).unwrap());
+                prop_assert_eq!(length(span.key(&payload)), key.max(-1));
+                prop_assert_eq!(length(span.value(&payload)), value.max(-1));
+            }
+        }
+    }
+
+    #[test]
+    fn the_usual_record_is_plain() {
+        for (key, value) in [(-1, 100), (12, 100), (12, -1), (63, 8000)] {
+            let mut payload = record((3, 70), key, value, &[0], 0);
+            payload.extend([0; 8]);
+            assert!(plain_span(&payload, 0, BASE).is_some(), "{key} {value}");
+        }
+    }
+}
