@@ -67,7 +67,7 @@ def scan(
     control: bool = False,
     on_corrupt: Literal["error", "skip", "stop"] = "error",
     on_missing: Literal["error", "skip"] = "error",
-    batch_bytes: int = 4 << 20,
+    batch_bytes: int = 1 << 20,
     verify: bool = True,
     threads: int = 1,
 ) -> Scan:

@@ -18,11 +18,11 @@ use pyo3::pybacked::PyBackedBytes;
 use crate::pulse::run;
 
 /// Bytes given to the kernel or to a checksum at a time: a read of the scan, a producer's batch.
-const READ_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 1 << 20;
 const BATCH_BYTES: usize = 16 << 10;
 const PAGE: usize = 4096;
 /// The default size of a scan's Arrow batches.
-const COPY_BYTES: usize = 4 << 20;
+const COPY_BYTES: usize = 1 << 20;
 
 /// What a probe works on: bytes, or a file by its path.
 #[derive(FromPyObject)]
@@ -35,12 +35,12 @@ pub(crate) enum Subject {
 ///
 /// | kind | data | a round |
 /// |---|---|---|
-/// | memcpy | bytes | copies them into 4 MiB that are written over and over, as a scan's columns are |
+/// | memcpy | bytes | copies them into 1 MiB that are written over and over, as a scan's columns are |
 /// | crc32c, crc32 | bytes | checksums them, 16 KiB at a time |
 /// | inflate | a `.log` | inflates the payload of every batch |
 /// | records | a `.log` | inflates every batch and walks its records |
 /// | index | an `.index` of base offset 0 | one search |
-/// | pread | the path of a file | reads it, 256 KiB at a time, into one aligned buffer |
+/// | pread | the path of a file | reads it, 1 MiB at a time, into one aligned buffer |
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "an argument of a Python function")]
 pub(crate) fn probe(py: Python<'_>, kind: &str, data: Subject, rounds: u32) -> PyResult<f64> {

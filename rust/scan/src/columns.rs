@@ -10,14 +10,16 @@ use std::sync::Arc;
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::types::{ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, ListArray, PrimitiveArray,
-    RecordBatch, RecordBatchOptions, StringArray, StructArray, TimestampMicrosecondArray,
+    ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, PrimitiveArray, RecordBatch,
+    RecordBatchOptions, StringArray, StructArray, TimestampMicrosecondArray,
 };
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::SchemaRef;
 use kafkaseg_core::record::{Codec, Headers, RecordSpan, RecordView, TimestampType};
 use kafkaseg_core::{Error, Result};
 
+use crate::bytes_column::BytesColumn;
+use crate::pool::NumberColumn;
 use crate::schema::{Column, header_fields, header_item, schema_of};
 
 /// What all records of a batch share.
@@ -39,99 +41,6 @@ pub(crate) struct BatchFacts {
     pub(crate) is_control: bool,
 }
 
-/// Bytes with i32 offsets and, from the first null on, a validity bitmap.
-#[derive(Default)]
-struct BytesColumn {
-    offsets: Vec<i32>,
-    data: Vec<u8>,
-    validity: Option<BooleanBufferBuilder>,
-}
-
-impl BytesColumn {
-    fn with_capacity(rows: usize, bytes: usize) -> Self {
-        let mut offsets = Vec::with_capacity(rows + 1);
-        offsets.push(0);
-        Self { offsets, data: Vec::with_capacity(bytes), validity: None }
-    }
-
-    #[inline]
-    fn push(&mut self, bytes: Option<&[u8]>) {
-        if let Some(bytes) = bytes {
-            self.data.extend_from_slice(bytes);
-            if let Some(validity) = &mut self.validity {
-                validity.append(true);
-            }
-        } else {
-            note_null(&mut self.validity, self.offsets.len() - 1);
-        }
-        // The reader finishes a batch long before 2 GiB, see `Columns::is_full`.
-        self.offsets.push(i32::try_from(self.data.len()).unwrap_or(i32::MAX));
-    }
-
-    /// Appends many at once: the offsets grow without a check each.
-    #[inline]
-    fn extend<'a>(&mut self, items: impl Iterator<Item = Option<&'a [u8]>>) {
-        let Self { offsets, data, validity } = self;
-        let mut row = offsets.len() - 1;
-        offsets.extend(items.map(|item| {
-            if let Some(bytes) = item {
-                data.extend_from_slice(bytes);
-                if let Some(validity) = validity {
-                    validity.append(true);
-                }
-            } else {
-                note_null(validity, row);
-            }
-            row += 1;
-            i32::try_from(data.len()).unwrap_or(i32::MAX)
-        }));
-    }
-
-    fn truncate(&mut self, rows: usize) {
-        self.offsets.truncate(rows + 1);
-        let bytes = self.offsets.last().map_or(0, |end| usize::try_from(*end).unwrap_or(0));
-        self.data.truncate(bytes);
-        if let Some(validity) = &mut self.validity {
-            validity.truncate(rows);
-        }
-    }
-
-    fn take(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<NullBuffer>) {
-        let rows = self.offsets.len();
-        let bytes = self.data.len();
-        let next = Self::with_capacity(rows + rows / 8, bytes + bytes / 8);
-        let done = std::mem::replace(self, next);
-        let nulls = done.validity.map(|mut validity| NullBuffer::new(validity.finish()));
-        (OffsetBuffer::new(ScalarBuffer::from(done.offsets)), Buffer::from_vec(done.data), nulls)
-    }
-
-    fn finish_binary(&mut self) -> Result<BinaryArray> {
-        let (offsets, data, nulls) = self.take();
-        BinaryArray::try_new(offsets, data, nulls).map_err(arrow_error)
-    }
-
-    fn finish_text(&mut self) -> Result<StringArray> {
-        let (offsets, data, nulls) = self.take();
-        StringArray::try_new(offsets, data, nulls).map_err(arrow_error)
-    }
-
-    fn bytes(&self) -> usize {
-        self.data.len() + self.offsets.len() * 4
-    }
-}
-
-/// Appends a null; the first makes the bitmap, in which all rows before it are valid.
-#[cold]
-fn note_null(validity: &mut Option<BooleanBufferBuilder>, rows: usize) {
-    validity
-        .get_or_insert_with(|| {
-            let mut validity = BooleanBufferBuilder::new(rows + 1024);
-            validity.append_n(rows, true);
-            validity
-        })
-        .append(false);
-}
-
 /// Header lists: one entry per record that has any.
 struct HeadersColumn {
     offsets: Vec<i32>,
@@ -141,12 +50,12 @@ struct HeadersColumn {
 }
 
 impl HeadersColumn {
-    fn new() -> Self {
+    fn new(keep_bytes: usize) -> Self {
         Self {
             offsets: vec![0],
             validity: BooleanBufferBuilder::new(1024),
-            keys: BytesColumn::with_capacity(0, 0),
-            values: BytesColumn::with_capacity(0, 0),
+            keys: BytesColumn::new(keep_bytes),
+            values: BytesColumn::new(keep_bytes),
         }
     }
 
@@ -160,7 +69,7 @@ impl HeadersColumn {
             self.values.push(header.value);
         }
         self.validity.append(!headers.is_empty());
-        self.offsets.push(i32::try_from(self.keys.offsets.len() - 1).unwrap_or(i32::MAX));
+        self.offsets.push(i32::try_from(self.keys.rows()).unwrap_or(i32::MAX));
     }
 
     fn truncate(&mut self, rows: usize) {
@@ -316,10 +225,10 @@ pub(crate) struct Columns {
     builders: Vec<Builder>,
     keys: Option<BytesColumn>,
     values: Option<BytesColumn>,
-    offsets: Option<Vec<i64>>,
-    timestamps: Option<Vec<i64>>,
+    offsets: Option<NumberColumn<i64>>,
+    timestamps: Option<NumberColumn<i64>>,
     headers: Option<HeadersColumn>,
-    sequences: Option<Vec<i32>>,
+    sequences: Option<NumberColumn<i32>>,
     rows: usize,
     rows_of_batch: usize,
     batch_bytes: usize,
@@ -332,16 +241,19 @@ pub(crate) struct Columns {
 impl Columns {
     pub(crate) fn new(columns: &[Column], batch_bytes: usize) -> Self {
         let wants = |column| columns.contains(&column);
-        let bytes = |column| wants(column).then(|| BytesColumn::with_capacity(0, 0));
+        // An Arrow batch may exceed its size by what was read at once.
+        let keep_bytes = batch_bytes.saturating_mul(2);
+        let bytes = |column| wants(column).then(|| BytesColumn::new(keep_bytes));
+        let longs = |column| wants(column).then(|| NumberColumn::new(keep_bytes));
         Self {
             schema: schema_of(columns),
             builders: columns.iter().map(|column| Builder::of(*column)).collect(),
             keys: bytes(Column::Key),
             values: bytes(Column::Value),
-            offsets: wants(Column::Offset).then(Vec::new),
-            timestamps: wants(Column::Timestamp).then(Vec::new),
-            headers: wants(Column::Headers).then(HeadersColumn::new),
-            sequences: wants(Column::Sequence).then(Vec::new),
+            offsets: longs(Column::Offset),
+            timestamps: longs(Column::Timestamp),
+            headers: wants(Column::Headers).then(|| HeadersColumn::new(keep_bytes)),
+            sequences: wants(Column::Sequence).then(|| NumberColumn::new(keep_bytes)),
             rows: 0,
             rows_of_batch: 0,
             batch_bytes,
@@ -391,8 +303,8 @@ impl Columns {
     pub(crate) fn room(&self) -> usize {
         let rows = self.rows + self.rows_of_batch;
         let mut used = rows * self.fixed_row_bytes;
-        used += self.keys.as_ref().map_or(0, |keys| keys.data.len());
-        used += self.values.as_ref().map_or(0, |values| values.data.len());
+        used += self.keys.as_ref().map_or(0, BytesColumn::data_bytes);
+        used += self.values.as_ref().map_or(0, BytesColumn::data_bytes);
         used += self.headers.as_ref().map_or(0, HeadersColumn::bytes);
         used += self.text_bytes + self.rows_of_batch * self.text_row_bytes;
         self.batch_bytes.saturating_sub(used)
@@ -407,10 +319,10 @@ impl Columns {
     /// Appends records by their places in a payload, column by column.
     pub(crate) fn append(&mut self, payload: &[u8], spans: &[RecordSpan], base: (i64, i32)) {
         if let Some(keys) = &mut self.keys {
-            keys.extend(spans.iter().map(|span| span.key(payload)));
+            keys.extend(payload, spans, RecordSpan::key_span);
         }
         if let Some(values) = &mut self.values {
-            values.extend(spans.iter().map(|span| span.value(payload)));
+            values.extend(payload, spans, RecordSpan::value_span);
         }
         if let Some(offsets) = &mut self.offsets {
             offsets.extend(spans.iter().map(|span| span.offset));
@@ -508,17 +420,17 @@ impl Columns {
             Builder::Value => Arc::new(self.values.as_mut().ok_or_else(missing)?.finish_binary()?),
             Builder::Headers => Arc::new(self.headers.as_mut().ok_or_else(missing)?.finish()?),
             Builder::Offset => {
-                let values = take(self.offsets.as_mut().ok_or_else(missing)?);
-                Arc::new(Int64Array::new(ScalarBuffer::from(values), None))
+                let values = self.offsets.as_mut().ok_or_else(missing)?.take();
+                Arc::new(Int64Array::new(values, None))
             }
             Builder::Timestamp => {
-                let values = take(self.timestamps.as_mut().ok_or_else(missing)?);
-                let array = TimestampMicrosecondArray::new(ScalarBuffer::from(values), None);
+                let values = self.timestamps.as_mut().ok_or_else(missing)?.take();
+                let array = TimestampMicrosecondArray::new(values, None);
                 Arc::new(array.with_timezone("UTC"))
             }
             Builder::Sequence => {
-                let values = take(self.sequences.as_mut().ok_or_else(missing)?);
-                Arc::new(Int32Array::new(ScalarBuffer::from(values), None))
+                let values = self.sequences.as_mut().ok_or_else(missing)?.take();
+                Arc::new(Int32Array::new(values, None))
             }
             Builder::Topic(runs) => runs.finish(rows, text_runs),
             Builder::Codec(runs) => runs.finish(rows, text_runs),
@@ -529,12 +441,6 @@ impl Columns {
             Builder::Boolean(runs, _) => runs.finish(rows, boolean_runs),
         })
     }
-}
-
-/// Takes a vector, leaving an empty one with room for as many values.
-fn take<T>(values: &mut Vec<T>) -> Vec<T> {
-    let capacity = values.len() + values.len() / 8;
-    std::mem::replace(values, Vec::with_capacity(capacity))
 }
 
 /// Timestamps beyond the year 294,246 do not fit microseconds; they read as the last instant that
@@ -555,6 +461,6 @@ fn sequence((base_offset, base_sequence): (i64, i32), offset: i64) -> i32 {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
-fn arrow_error(error: arrow_schema::ArrowError) -> Error {
+pub(crate) fn arrow_error(error: arrow_schema::ArrowError) -> Error {
     Error::Invalid(format!("arrow: {error}"))
 }

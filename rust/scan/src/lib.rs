@@ -6,6 +6,7 @@
 //! [`TableWriter`] is the way back, from Arrow into a log that the caller owns.
 
 mod batches;
+mod bytes_column;
 mod columns;
 mod committed;
 mod cut;
@@ -15,6 +16,7 @@ mod options;
 mod parallel;
 mod payload;
 mod plan;
+mod pool;
 mod pulse;
 mod reader;
 mod report;

@@ -107,7 +107,7 @@ impl Default for ScanOptions {
             end_timestamp: None,
             control: false,
             verify: true,
-            batch_bytes: 4 << 20,
+            batch_bytes: 1 << 20,
             threads: 1,
         }
     }

@@ -135,27 +135,39 @@ fn drain(
 ) -> Result<Pumped, CorruptKind> {
     let payload = records.payload();
     let is_huge = payload.len() > RECORD_BYTES_MAX;
+    spans.resize(SPANS, RecordSpan::default());
     loop {
-        spans.clear();
         // When the rest is larger than the room, fewer records at a time keep close to the size.
         let room = columns.room().saturating_add(OVERSHOOT_BYTES);
-        let most = if records.rest().len() <= room { SPANS } else { 1 };
         let before = records.rest().len();
-        let is_done = !records.take_spans(spans, if is_huge { 1 } else { most })?;
+        let most = if before <= room && !is_huge { SPANS } else { 1 };
+        let mut count = records.take_spans(spans.get_mut(..most).unwrap_or_default())?;
         if is_huge {
             check_record_bytes(before - records.rest().len())?;
         }
         if let Some(wanted) = wanted {
-            spans.retain(|span| wanted.takes(span.offset, span.timestamp));
+            count = keep(spans, count, wanted);
         }
-        columns.append(payload, spans, base);
-        if is_done {
+        columns.append(payload, spans.get(..count).unwrap_or_default(), base);
+        if records.left() <= 0 {
             return Ok(Pumped::Done);
         }
         if columns.is_full() {
             return Ok(Pumped::Full);
         }
     }
+}
+
+/// Moves the wanted ones of the first `count` spans to the front, and returns how many they are.
+fn keep(spans: &mut [RecordSpan], count: usize, wanted: Wanted) -> usize {
+    let mut kept = 0;
+    for index in 0..count {
+        if spans.get(index).is_some_and(|span| wanted.takes(span.offset, span.timestamp)) {
+            spans.swap(kept, index);
+            kept += 1;
+        }
+    }
+    kept
 }
 
 /// Refuses a record that does not fit a column beside others.

@@ -6,7 +6,7 @@
 //!
 //! Iterating allocates nothing: keys, values and headers are slices of the payload.
 
-use super::span::{RecordSpan, read_span};
+use super::span::{Base, RecordSpan, read_span};
 use super::varint::{read_varint, read_varlong};
 use super::{BatchHeader, CorruptKind, TimestampType};
 
@@ -77,8 +77,7 @@ pub struct Records<'a> {
     payload: &'a [u8],
     at: usize,
     left: i32,
-    base_offset: i64,
-    base_timestamp: i64,
+    base: Base,
     append_time: Option<i64>,
 }
 
@@ -92,9 +91,11 @@ impl<'a> Records<'a> {
             payload,
             at: 0,
             left: header.records_count,
-            base_offset: header.base_offset,
-            // Deltas do not count when the broker set the time.
-            base_timestamp: if append_time.is_some() { 0 } else { header.base_timestamp },
+            base: Base {
+                offset: header.base_offset,
+                // Deltas do not count when the broker set the time.
+                timestamp: if append_time.is_some() { 0 } else { header.base_timestamp },
+            },
             append_time,
         }
     }
@@ -119,14 +120,7 @@ impl<'a> Records<'a> {
 
     /// Goes on with other bytes of the same batch, for payloads that are inflated piece by piece.
     pub fn resume<'b>(&self, payload: &'b [u8]) -> Records<'b> {
-        Records {
-            payload,
-            at: 0,
-            left: self.left,
-            base_offset: self.base_offset,
-            base_timestamp: self.base_timestamp,
-            append_time: self.append_time,
-        }
+        Records { payload, at: 0, left: self.left, base: self.base, append_time: self.append_time }
     }
 
     /// The next record; `None` after the last, when nothing may be left.
@@ -141,40 +135,43 @@ impl<'a> Records<'a> {
         if self.left <= 0 {
             return self.end().map(|()| None);
         }
-        let read = read_span(self.payload, self.at, self.base_offset, self.base_timestamp);
-        let Some(mut span) = read else { return Err(self.find_fault()) };
+        let mut span = RecordSpan::default();
+        let Some(next) = read_span(self.payload, self.at, self.base, &mut span) else {
+            return Err(self.find_fault());
+        };
         if let Some(time) = self.append_time {
             span.timestamp = time;
         }
-        self.at = span.end();
+        self.at = next;
         self.left -= 1;
         Ok(Some(span))
     }
 
-    /// Appends up to `most` records to `spans`; false after the last, when nothing may be left.
-    pub fn take_spans(
-        &mut self,
-        spans: &mut Vec<RecordSpan>,
-        most: usize,
-    ) -> Result<bool, CorruptKind> {
+    /// Puts the next records into `spans` and returns how many there were: as many as there is room
+    /// for, or all that are left. Nothing may be left after the last.
+    pub fn take_spans(&mut self, spans: &mut [RecordSpan]) -> Result<usize, CorruptKind> {
         let left = usize::try_from(self.left).unwrap_or(0);
-        let count = left.min(most);
-        spans.reserve(count);
-        let before = spans.len();
-        let (base_offset, base_timestamp) = (self.base_offset, self.base_timestamp);
-        for _ in 0..count {
-            let read = read_span(self.payload, self.at, base_offset, base_timestamp);
-            let Some(span) = read else { return Err(self.find_fault()) };
-            self.at = span.end();
-            spans.push(span);
+        let count = left.min(spans.len());
+        let spans = spans.get_mut(..count).unwrap_or_default();
+        let Self { payload, mut at, base, .. } = *self;
+        for span in &mut *spans {
+            let Some(next) = read_span(payload, at, base, span) else {
+                self.at = at;
+                return Err(self.find_fault());
+            };
+            at = next;
         }
+        self.at = at;
+        self.left -= i32::try_from(count).unwrap_or(self.left);
         if let Some(time) = self.append_time {
-            for span in spans.iter_mut().skip(before) {
+            for span in spans {
                 span.timestamp = time;
             }
         }
-        self.left -= i32::try_from(count).unwrap_or(self.left);
-        if self.left > 0 { Ok(true) } else { self.end().map(|()| false) }
+        if self.left <= 0 {
+            self.end()?;
+        }
+        Ok(count)
     }
 
     fn end(&self) -> Result<(), CorruptKind> {

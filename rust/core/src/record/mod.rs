@@ -66,5 +66,5 @@ pub use origin::Origin;
 pub use patch::BatchMut;
 pub use place::{Placed, place_batches};
 pub use rules::Rules;
-pub use span::RecordSpan;
+pub use span::{FieldSpan, RecordSpan};
 pub use validate::{Placement, Validated, Validator};

@@ -9,6 +9,9 @@ use crate::fs::File;
 
 const PAGE: usize = 4096;
 
+/// A large buffer grows in such steps, so that tails of slightly different lengths share one.
+const STEP: usize = 256 << 10;
+
 /// Contiguous bytes of a file from a moving position on.
 #[derive(Debug)]
 pub struct Window<F> {
@@ -122,7 +125,7 @@ impl<F: File> Window<F> {
     fn make_room(&mut self, tail: usize, wanted: usize) -> usize {
         let needed = tail + wanted + 2 * PAGE;
         if self.storage.len() < needed {
-            let mut grown = vec![0; needed.next_power_of_two()];
+            let mut grown = vec![0; needed.next_multiple_of(STEP.min(needed.next_power_of_two()))];
             let at = aligned(&grown, tail);
             if let (Some(to), Some(from)) =
                 (grown.get_mut(at - tail..at), self.storage.get(self.start..self.end))
