@@ -58,7 +58,7 @@ impl Map for RealMap {
     }
 
     fn store(&self, cell: usize, value: u32) {
-        debug_assert!(cell < self.cells, "cell {cell} of {} in {:?}", self.cells, self.path);
+        debug_assert!(cell < self.cells, "cell {cell} of {}", self.cells);
         if let Some(cell) = self.cell(cell) {
             cell.store(value.to_be(), Ordering::Relaxed);
         }

@@ -5,10 +5,14 @@
 
 mod mmap;
 mod real;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 mod write;
 
 pub use mmap::RealMap;
 pub use real::{RealDir, RealFile, RealFs, RealLock};
+#[cfg(any(test, feature = "sim"))]
+pub use sim::SimFs;
 pub use write::{Create, Map, Sent, WriteDir, WriteFile, WriteFs, replace_file};
 
 use std::path::Path;

@@ -71,7 +71,7 @@ fn registry() -> MutexGuard<'static, BTreeSet<Key>> {
     LOCKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[allow(clippy::unnecessary_fallible_conversions, reason = "the types differ between systems")]
+#[allow(clippy::useless_conversion, reason = "the types differ between systems")]
 fn key_of(stat: &Stat) -> Key {
     (u64::try_from(stat.st_dev).unwrap_or(0), u64::try_from(stat.st_ino).unwrap_or(0))
 }
