@@ -1,6 +1,7 @@
 //! What the indexes promise, on real files in a directory of their own.
 
 mod corpus;
+mod faults;
 mod lifecycle;
 mod offset;
 mod rule;
