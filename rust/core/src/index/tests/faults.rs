@@ -31,11 +31,11 @@ fn live(
     for round in 0..3_u32 {
         offsets.extend(MAX)?;
         times.extend(MAX)?;
-        for entry in round * 3000 + 1..=round * 3000 + 2500 {
+        for entry in round * 3000 + 1..=round * 3000 + 300 {
             offsets.append(i64::from(entry), entry * 10)?;
             times.maybe_append(when(i64::from(entry), i64::from(entry)), false)?;
         }
-        let last = i64::from(round) * 3000 + 2500;
+        let last = i64::from(round) * 3000 + 300;
         txns.append(&AbortedTxn {
             producer_id: 1,
             first_offset: last - 5,
@@ -44,7 +44,7 @@ fn live(
         })?;
         offsets.flush()?;
         txns.flush()?;
-        let cut = last - 700;
+        let cut = last - 70;
         offsets.truncate_to(cut)?;
         times.truncate_to(cut)?;
         txns.truncate_to(cut)?;
