@@ -1,6 +1,6 @@
 //! One walk over the records of a batch, for what an append must know of them.
 
-use super::span::read_span;
+use super::span::{Base, RecordSpan, read_span};
 use super::{BatchHeader, CorruptKind, Records, TimestampType};
 
 /// What the records of a batch have in common.
@@ -109,12 +109,13 @@ fn glance(payload: &[u8], at: usize) -> Option<Glance> {
 /// The same for any record.
 #[inline(never)]
 fn look(payload: &[u8], at: usize) -> Option<Glance> {
-    let span = read_span(payload, at, 0, 0)?;
+    let mut span = RecordSpan::default();
+    let end = read_span(payload, at, Base { offset: 0, timestamp: 0 }, &mut span)?;
     Some(Glance {
         timestamp_delta: span.timestamp,
         offset_delta: span.offset,
         has_null_key: span.key(payload).is_none(),
-        end: span.end(),
+        end,
     })
 }
 
