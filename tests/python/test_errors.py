@@ -57,7 +57,10 @@ SAMPLES: dict[str, tuple[type[BaseException], type[BaseException], dict[str, obj
     "RejectedRecords": (
         kafkaseg.RejectedError,
         kafkaseg.KafkasegError,
-        {"code": "INVALID_RECORD", "records": ((3, "the topic is compacted and the record has no key"),)},
+        {
+            "code": "INVALID_RECORD",
+            "records": ((3, "the topic is compacted and the record has no key"),),
+        },
     ),
     "Invalid": (kafkaseg.InvalidArgumentError, ValueError, {}),
     "Interrupted": (KeyboardInterrupt, KeyboardInterrupt, {}),

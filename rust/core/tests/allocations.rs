@@ -85,7 +85,7 @@ fn a_batch_that_stays_in_place_is_validated_without_allocating() {
 
 #[test]
 fn columns_become_batches_without_allocating() {
-    let data = [7; 100_000];
+    let data = vec![7; 100_000];
     let ends = (0..=1000).map(|row| row * 100).collect::<Vec<i32>>();
     let values = BytesColumn::new(Offsets::Short(&ends), &data, None).unwrap();
     let columns = Columns::new(1000, Timestamps::All(5)).unwrap().with_values(values).unwrap();
@@ -95,11 +95,11 @@ fn columns_become_batches_without_allocating() {
         codec: Codec::None,
         level: None,
     };
-    let mut batcher = ColumnsBatcher::new(options).unwrap();
+    let mut maker = ColumnsBatcher::new(options).unwrap();
     let mut output = Vec::with_capacity(256 << 10);
     let mut batches = 0;
     let allocations = measure(|| {
-        let built = batcher.append(&columns, 0, BatchSpec::at(0), &mut output, usize::MAX);
+        let built = maker.append(&columns, 0, BatchSpec::at(0), &mut output, usize::MAX);
         batches = built.map_or(0, |built| built.batches);
     });
     assert_eq!((batches, allocations.count_total), (7, 0));
