@@ -73,29 +73,7 @@ fn reopen(run: &mut Run) -> Result<(), String> {
         run.dir = None;
         run.open().map_err(|error| format!("refused: {error}"))?;
     }
-    adopt(run)
-}
-
-/// The log holds everything acknowledged, with or without what was under way.
-fn adopt(run: &mut Run) -> Result<(), String> {
-    for topic in run.model.keys().copied().collect::<Vec<_>>() {
-        let partition = run.model[topic].clone();
-        let log = match run.log(topic) {
-            Ok(log) => log,
-            Err(_) if !partition.exists => {
-                run.step(&Step::Create(topic)).map_err(|error| error.to_string())?;
-                continue;
-            }
-            Err(error) => return Err(format!("lost: {topic}: {error}")),
-        };
-        let found = subject::content(&log).map_err(|error| format!("{topic}: {error}"))?;
-        let expected = partition.after_process_crash();
-        expected.check(&found).map_err(|why| format!("{topic}: {why}"))?;
-        let partition = run.model.get_mut(topic).unwrap();
-        partition.exists = true;
-        partition.adopt(found);
-    }
-    Ok(())
+    run.adopt()
 }
 
 /// A log that goes on after a failure shows what it showed before.
@@ -274,7 +252,7 @@ fn full_from(steps: &[Step], from: usize, random: &mut Random) -> Result<(), Str
         .collect();
     let full = run.fs.process_crash();
     full.set_capacity(Some(full.used_bytes()));
-    verify(&full, &model, &run.clock, Depth::Open).map_err(|why| format!("full: {why}"))?;
+    verify(&full, &model, &run.clock, Depth::Records).map_err(|why| format!("full: {why}"))?;
     run.fs.set_capacity(None);
     if needs_open(&run, &steps[stuck]) {
         reopen(&mut run)?;
