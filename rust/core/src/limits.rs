@@ -76,6 +76,7 @@ pub const RECORD_ERRORS_MAX: usize = 1_000;
 /// Partitions that one request may make. Kafka refuses more, because its controller writes them as
 /// one batch.
 pub const PARTITIONS_PER_REQUEST_MAX: i32 = 10_000;
+
 /// Largest producer snapshot that is read: 23 million producers. Kafka forgets a producer after a
 /// day of silence.
 pub const PRODUCER_SNAPSHOT_BYTES_MAX: u64 = 1 << 30;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
-use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyValueError;
@@ -54,7 +54,7 @@ pub(crate) fn schema_capsule<'py>(
 }
 
 /// Takes over the stream of an object that speaks the Arrow C stream interface.
-pub(crate) fn stream_reader(data: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> {
+pub(crate) fn stream_reader(data: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let capsule = data.call_method0(intern!(data.py(), "__arrow_c_stream__"))?;
     let capsule = capsule.cast_into::<PyCapsule>()?;
     let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast();
@@ -63,7 +63,7 @@ pub(crate) fn stream_reader(data: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStrea
     // consumer moves out; what is left behind is marked as released, and the capsule lives until
     // then.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
-    ArrowArrayStreamReader::try_new(stream).map_err(arrow_error)
+    RecordBatchStreamReader::try_new(stream).map_err(arrow_error)
 }
 
 fn array_capsule(py: Python<'_>, array: FFI_ArrowArray) -> PyResult<Bound<'_, PyCapsule>> {

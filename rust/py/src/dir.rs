@@ -168,9 +168,7 @@ impl NativeDir {
         py: Python<'_>,
         now_ms: Option<i64>,
     ) -> PyResult<(u64, usize, Vec<((String, i32), String)>)> {
-        let done = run(py, |_| {
-            self.dir.upkeep(now_ms.unwrap_or_else(|| self.dir.now_ms()))
-        })?;
+        let done = run(py, |_| self.dir.upkeep(now_ms.unwrap_or_else(|| self.dir.now_ms())))?;
         Ok((done.segments_deleted, done.directories_removed, done.failed))
     }
 

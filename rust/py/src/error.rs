@@ -75,10 +75,7 @@ fn build(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         Error::RejectedRecords { code, records, .. } => {
             let records = records.iter().map(|record| (record.index, record.fault.to_string()));
             let records = PyTuple::new(py, records.collect::<Vec<_>>())?.into_any();
-            plain(
-                "RejectedError",
-                &[("code", code.into_bound_py_any(py)?), ("records", records)],
-            )
+            plain("RejectedError", &[("code", code.into_bound_py_any(py)?), ("records", records)])
         }
         Error::Invalid(_) => plain("InvalidArgumentError", &[]),
         Error::Interrupted => Ok(PyKeyboardInterrupt::new_err(())),

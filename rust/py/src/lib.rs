@@ -33,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use super::error::raise_sample;
     #[pymodule_export]
-    use super::files::{read_checkpoint, read_index};
+    use super::files::{read_checkpoint, read_index, read_properties};
     #[pymodule_export]
     use super::internal::{InternalReader, decode_control, decode_internal, is_internal};
     #[pymodule_export]

@@ -23,8 +23,7 @@ struct Shared {
 
 impl Watch {
     pub(crate) fn new(told: Option<Py<PyAny>>) -> Self {
-        let shared =
-            Shared { told, raised: Mutex::new(None), signals: Mutex::new(Signals::new()) };
+        let shared = Shared { told, raised: Mutex::new(None), signals: Mutex::new(Signals::new()) };
         Self { shared: Arc::new(shared) }
     }
 
@@ -59,8 +58,7 @@ impl Shared {
         drop(signals);
         let Some(told) = &self.told else { return Ok(()) };
         let DirProgress { partitions, total_partitions, bytes } = progress;
-        let called =
-            Python::try_attach(|py| told.call1(py, (partitions, total_partitions, bytes)));
+        let called = Python::try_attach(|py| told.call1(py, (partitions, total_partitions, bytes)));
         match called {
             Some(Err(raised)) => {
                 *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);

@@ -186,7 +186,8 @@ impl Parts {
                 DataType::LargeList(_) => Offsets::Long(lists.as_list::<i64>().value_offsets()),
                 _ => Offsets::Short(lists.as_list::<i32>().value_offsets()),
             };
-            columns = columns.with_headers(HeadersColumn::new(lists, lent(names)?, lent(values)?)?)?;
+            columns =
+                columns.with_headers(HeadersColumn::new(lists, lent(names)?, lent(values)?)?)?;
         }
         Ok(columns)
     }

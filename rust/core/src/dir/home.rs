@@ -82,8 +82,9 @@ impl<S: WriteFs> Home<S> {
         let mut found = Found::default();
         let marker = self.dir.read_small(MARKER)?;
         found.is_clean = marker.is_some();
-        found.broker_epoch =
-            marker.and_then(|bytes| CleanShutdown::decode(&bytes).ok()).and_then(|m| m.broker_epoch);
+        found.broker_epoch = marker
+            .and_then(|bytes| CleanShutdown::decode(&bytes).ok())
+            .and_then(|m| m.broker_epoch);
         if let Some(bytes) = self.dir.read_small(META)? {
             let meta = MetaProperties::decode(&bytes)
                 .map_err(|kind| Error::corrupt(&self.dir.path().join(META), 0, kind))?;

@@ -73,6 +73,10 @@ pub(super) fn load_all<S: WriteFs>(
         high_watermarks: found.high_watermarks,
     };
     let jobs = root.with_home(|home| jobs(home.dir(), &mut state, options))?;
+    // Where nothing is, nothing was left unfinished.
+    if jobs.is_empty() && state.unloaded.is_empty() {
+        (state.was_clean, state.recovery.is_clean) = (true, true);
+    }
     for (key, loaded) in run(root, &state, options, jobs)? {
         state.take_in(key, loaded)?;
     }

@@ -140,7 +140,8 @@ impl<S: WriteFs> LogDir<S> {
     ) -> Result<()> {
         let key = (topic.as_str().to_owned(), partition);
         let options = log_options(&self.root, state, &self.options, &key)?;
-        let dir = self.with_home(|home| make_partition::<S>(home.dir(), topic, partition, topic_id))?;
+        let dir =
+            self.with_home(|home| make_partition::<S>(home.dir(), topic, partition, topic_id))?;
         let (log, _) = Log::load(dir, options)?;
         state.logs.insert(key, Arc::new(log));
         Ok(())
@@ -165,11 +166,8 @@ fn make_partition<S: WriteFs>(
         Err(error) if error.is_not_found() => {}
         Err(error) => return Err(error),
     }
-    let future = PartitionDir {
-        topic: topic.clone(),
-        partition,
-        state: DirState::Future(Uuid::random()),
-    };
+    let future =
+        PartitionDir { topic: topic.clone(), partition, state: DirState::Future(Uuid::random()) };
     let name = future.to_string();
     root.make_dir(&name)?;
     let metadata = PartitionMetadata { version: 0, topic_id };
@@ -211,7 +209,9 @@ fn checked_name(name: &str) -> Result<TopicName> {
         return Err(refused("brokers keep their metadata in it"));
     }
     TopicName::parse(name).ok_or_else(|| {
-        refused("a name has 1 to 249 of the characters a-z A-Z 0-9 . _ - and is not \".\" or \"..\"")
+        refused(
+            "a name has 1 to 249 of the characters a-z A-Z 0-9 . _ - and is not \".\" or \"..\"",
+        )
     })
 }
 

@@ -91,8 +91,7 @@ impl<S: WriteFs> LogDir<S> {
 
     /// Ends the thread that [`Self::start`] began, after the work it is at.
     pub fn stop(&self) {
-        let background =
-            self.background.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let background = self.background.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Background { stop, thread }) = background {
             stop.ask();
             // The last reference may be dropped by the thread itself, which cannot wait for itself.

@@ -1,7 +1,7 @@
 //! Closing one log cleanly: what is open is finished, synced and let go.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::view::View;
 use super::writer::{Writer, no_segment};

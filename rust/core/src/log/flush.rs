@@ -19,8 +19,8 @@ use crate::config::Fsync;
 use crate::error::Result;
 use crate::fs::{Create, WriteDir, WriteFile, WriteFs};
 use crate::names::FileKind;
-use crate::segment::{Segment, name};
 use crate::segment::sealed::FlushDepth;
+use crate::segment::{Segment, name};
 
 /// Where waiting appends meet.
 #[derive(Default)]

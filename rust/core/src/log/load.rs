@@ -196,9 +196,8 @@ impl<S: WriteFs> Loader<S> {
         let told = self.options.progress.clone();
         let mut progress = |more: u64| {
             checked = checked.saturating_add(more);
-            told.as_ref().map_or(Ok(()), |told| {
-                told(Progress { bytes: checked, total_bytes: total })
-            })
+            told.as_ref()
+                .map_or(Ok(()), |told| told(Progress { bytes: checked, total_bytes: total }))
         };
         let replay = &mut self.replay;
         let mut witness = |head: &_, bytes: &[u8]| replay.entry(head, bytes);
@@ -274,7 +273,7 @@ impl<S: WriteFs> Loader<S> {
         } else {
             self.options.checkpointed.recovery_point.min(end)
         };
-        let restored = self.replay.finish(start, end, &self.segments)?;
+        let restored = self.replay.finish(start, end, &self.segments, self.damage.is_some())?;
         let parts = Parts {
             dir: self.dir,
             // Nobody is told anything once the log is open.
@@ -285,6 +284,7 @@ impl<S: WriteFs> Loader<S> {
             recovery_point,
             producers: restored.producers,
             snapshots: restored.snapshots,
+            epochs_stale: !is_as_recorded(&restored.epochs, &self.recorded),
             epochs: restored.epochs,
             damage: self.damage,
         };
@@ -309,6 +309,11 @@ fn read_epochs<D: Dir>(dir: &D) -> Result<(EpochCache, Vec<(i32, i64)>)> {
     let epochs = LeaderEpochs::decode(&bytes).unwrap_or_default();
     let recorded = epochs.entries().iter().map(|entry| (entry.epoch, entry.start_offset)).collect();
     Ok((EpochCache::from_file(epochs), recorded))
+}
+
+fn is_as_recorded(epochs: &EpochCache, recorded: &[(i32, i64)]) -> bool {
+    let entries = epochs.entries().iter().map(|entry| (entry.epoch, entry.start_offset));
+    entries.eq(recorded.iter().copied())
 }
 
 /// The file of leader epochs.

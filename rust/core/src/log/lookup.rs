@@ -50,9 +50,11 @@ impl<S: WriteFs> Log<S> {
                 LATEST_TIERED | EARLIEST_PENDING_UPLOAD => return Ok(None),
                 MAX_TIMESTAMP => find_largest(view)?,
                 0.. => find(view, timestamp)?,
-                unknown => return Err(Error::Invalid(format!(
-                    "{unknown} is no timestamp: it takes one from 0 up, or −1 to −6"
-                ))),
+                unknown => {
+                    return Err(Error::Invalid(format!(
+                        "{unknown} is no timestamp: it takes one from 0 up, or −1 to −6"
+                    )));
+                }
             };
             Ok(found.filter(|found| found.offset < bound).map(|found| TimeOffset {
                 leader_epoch: view.epochs.epoch_for(found.offset),

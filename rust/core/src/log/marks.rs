@@ -1,8 +1,8 @@
 //! The offsets that bound what readers see: log start, last stable offset, high watermark, end.
 
+use super::Log;
 use super::view::Mark;
 use super::writer::Writer;
-use super::Log;
 use crate::error::{Error, Result};
 use crate::fs::WriteFs;
 

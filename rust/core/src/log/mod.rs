@@ -16,16 +16,16 @@
 //! must be opened again.
 
 mod append;
+mod believe;
 mod close;
 mod epochs;
 mod fetch;
 mod flush;
-mod lookup;
-mod marks;
-mod believe;
 mod keep;
 mod leftovers;
 mod load;
+mod lookup;
+mod marks;
 mod options;
 mod producers;
 mod read;
@@ -99,6 +99,8 @@ pub(crate) struct Parts<S: WriteFs> {
     pub(crate) producers: ProducerStates,
     pub(crate) snapshots: Snapshots<S::Dir>,
     pub(crate) epochs: EpochCache,
+    /// Whether the leader-epoch file says something else.
+    pub(crate) epochs_stale: bool,
     /// Where reading must end and writing is refused.
     pub(crate) damage: Option<Damage>,
 }
@@ -113,6 +115,9 @@ impl<S: WriteFs> Log<S> {
         let (segment, position) = (last.base_offset(), last.size());
         let end = Mark { offset: end, segment, position };
         let now_ms = options.clock.now_ms();
+        // Everything from the recovery point on may be in the page cache alone.
+        let unflushed = view::floor(&slots, parts.recovery_point).and_then(|at| slots.get(at));
+        let unflushed = unflushed.map_or(segment, |slot| slot.segment.base_offset());
         let mut writer = Writer {
             slots: Arc::new(slots),
             tail: None,
@@ -124,9 +129,9 @@ impl<S: WriteFs> Log<S> {
             producers,
             snapshots,
             epochs: Arc::new(epochs),
-            epochs_stale: false,
+            epochs_stale: parts.epochs_stale,
             doomed: Vec::new(),
-            flush: FlushState::new(segment, now_ms),
+            flush: FlushState::new(unflushed, now_ms),
         };
         if options.replicated {
             let recorded = options.checkpointed.high_watermark.unwrap_or(start);

@@ -130,8 +130,7 @@ impl Wanted {
             std::cmp::Ordering::Equal => bound.position,
             std::cmp::Ordering::Greater => found.position,
         };
-        let limit =
-            if self.min_one { self.max_bytes.max(found.bytes) } else { self.max_bytes };
+        let limit = if self.min_one { self.max_bytes.max(found.bytes) } else { self.max_bytes };
         let bytes = max_position.saturating_sub(found.position).min(limit);
         let mut fetch = Fetch::slice(view, slot.clone(), found.position, bytes);
         fetch.base_offset = found.base_offset;

@@ -22,10 +22,11 @@ pub(super) struct Replay<S: WriteFs> {
     epochs: EpochCache,
     /// Whether the producers stand for everything up to their end offset.
     is_loaded: bool,
+    /// Snapshots that could not be read.
+    senseless: Vec<i64>,
     log_start: i64,
     now_ms: i64,
     expiration_ms: i64,
-    is_clean: bool,
 }
 
 /// What came out of it.
@@ -36,20 +37,16 @@ pub(super) struct Restored<S: WriteFs> {
 }
 
 impl<S: WriteFs> Replay<S> {
-    pub(super) fn new(
-        dir: Arc<S::Dir>,
-        epochs: EpochCache,
-        options: &LogOptions,
-    ) -> Result<Self> {
+    pub(super) fn new(dir: Arc<S::Dir>, epochs: EpochCache, options: &LogOptions) -> Result<Self> {
         Ok(Self {
             producers: ProducerStates::new(0),
             snapshots: Snapshots::open(dir)?,
             epochs,
             is_loaded: false,
+            senseless: Vec::new(),
             log_start: options.checkpointed.log_start,
             now_ms: options.clock.now_ms(),
             expiration_ms: options.producer_expiration_ms,
-            is_clean: options.is_clean,
         })
     }
 
@@ -58,10 +55,8 @@ impl<S: WriteFs> Replay<S> {
         if self.is_loaded && self.producers.map_end_offset() == offset {
             return Ok(());
         }
-        let first = segments.first().map_or(offset, |segment| segment.base_offset());
-        let start = self.log_start.max(first).min(offset);
-        let Self { producers, snapshots, now_ms, expiration_ms, .. } = self;
-        snapshots.truncate_and_reload(producers, start, offset, *now_ms, *expiration_ms)?;
+        self.restore(offset, segments.first().map_or(offset, |first| first.base_offset()))?;
+        let producers = &mut self.producers;
         let from = producers.map_end_offset();
         if from < offset {
             let after = segments.partition_point(|segment| segment.base_offset() <= from);
@@ -71,6 +66,27 @@ impl<S: WriteFs> Replay<S> {
             producers.set_map_end_offset(offset);
         }
         self.is_loaded = true;
+        Ok(())
+    }
+
+    /// Loads the newest snapshot up to an offset that can be read. Nothing is removed: it is not
+    /// known yet whether the log is one that may be changed.
+    fn restore(&mut self, offset: i64, first: i64) -> Result<()> {
+        let start = self.log_start.max(first).min(offset);
+        let candidates: Vec<i64> =
+            self.snapshots.offsets().rev().filter(|at| *at > start && *at <= offset).collect();
+        for at in candidates {
+            match self.snapshots.read(at) {
+                Ok(snapshot) => {
+                    let Self { producers, now_ms, expiration_ms, .. } = self;
+                    producers.restore(&snapshot, at, *now_ms, *expiration_ms);
+                    return Ok(());
+                }
+                Err(Error::Corrupt { .. }) => self.senseless.push(at),
+                Err(error) => return Err(error),
+            }
+        }
+        self.producers.clear(start);
         Ok(())
     }
 
@@ -128,24 +144,29 @@ impl<S: WriteFs> Replay<S> {
         self.snapshots.delete_all()
     }
 
-    /// Brings everything to the end of the log.
+    /// Brings everything to the end of the log. Files that belong to no part of it are removed,
+    /// unless the log is damaged.
     pub(super) fn finish(
         mut self,
         start: i64,
         end: i64,
         segments: &[Arc<Segment<S>>],
+        is_damaged: bool,
     ) -> Result<Restored<S>> {
         self.epochs.truncate_from_end(end);
         self.epochs.truncate_from_start(start);
-        let bases: Vec<i64> = segments.iter().map(|segment| segment.base_offset()).collect();
-        self.snapshots.remove_stray(&bases)?;
         self.log_start = start;
         self.reach(end, segments)?;
-        debug_assert!(!self.is_clean || self.is_loaded, "state was loaded");
-        Ok(Restored {
-            producers: self.producers,
-            snapshots: self.snapshots,
-            epochs: self.epochs,
-        })
+        if !is_damaged {
+            for offset in std::mem::take(&mut self.senseless) {
+                self.snapshots.discard(offset)?;
+            }
+            let bases: Vec<i64> = segments.iter().map(|segment| segment.base_offset()).collect();
+            self.snapshots.remove_stray(&bases)?;
+            let Self { producers, snapshots, now_ms, expiration_ms, .. } = &mut self;
+            snapshots.truncate_and_reload(producers, start, end, *now_ms, *expiration_ms)?;
+        }
+        let Self { producers, snapshots, epochs, .. } = self;
+        Ok(Restored { producers, snapshots, epochs })
     }
 }

@@ -87,7 +87,8 @@ impl<S: WriteFs> Log<S> {
         let mut slots = writer.slots.to_vec();
         let gone: Vec<Slot<S>> = slots.drain(..count).collect();
         done.segments = done.segments.saturating_add(to_u64(gone.len()));
-        done.bytes = gone.iter().map(|slot| slot.segment.size()).fold(done.bytes, u64::saturating_add);
+        done.bytes =
+            gone.iter().map(|slot| slot.segment.size()).fold(done.bytes, u64::saturating_add);
         let removed = self.remove_oldest(writer, slots, &gone, now_ms);
         self.poison_if(removed)
     }

@@ -104,8 +104,7 @@ impl<S: WriteFs> Log<S> {
                 let next = view.slots.get(index.saturating_add(1));
                 infos.push(SegmentInfo {
                     base_offset: segment.base_offset(),
-                    next_offset: next
-                        .map_or(view.end.offset, |slot| slot.segment.base_offset()),
+                    next_offset: next.map_or(view.end.offset, |slot| slot.segment.base_offset()),
                     bytes: view.size_of(slot),
                     largest_timestamp: segment.largest_timestamp()?,
                     offset_index_entries: to_u64(segment.offset_index.entries()?),

@@ -37,11 +37,8 @@ impl<S: WriteFs> Log<S> {
         let size = segment.size();
         let position = segment.locate(offset, size)?.map_or(size, |found| found.position);
         self.lower_recovery_point(offset)?;
-        let cut = self.cut(&mut writer, last, Mark {
-            offset,
-            segment: segment.base_offset(),
-            position,
-        });
+        let cut =
+            self.cut(&mut writer, last, Mark { offset, segment: segment.base_offset(), position });
         self.poison_if(cut)?;
         Ok(true)
     }

@@ -209,6 +209,11 @@ impl<D: WriteDir> Snapshots<D> {
         self.delete(after)
     }
 
+    /// Removes a snapshot that could not be read.
+    pub fn discard(&mut self, offset: i64) -> Result<()> {
+        self.delete([offset])
+    }
+
     /// Removes every snapshot: the log begins anew.
     pub fn delete_all(&mut self) -> Result<()> {
         let all: Vec<i64> = self.offsets().collect();

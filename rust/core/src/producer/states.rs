@@ -59,8 +59,10 @@ struct Draft {
 #[derive(Debug, Clone)]
 pub struct Changes {
     origin: Origin,
-    /// `None`: transactions are not verified. `Some`: they are, and this is what the append brought.
-    guard: Option<Option<VerificationGuard>>,
+    /// Whether a transaction needs a guard to begin.
+    is_verified: bool,
+    /// The guard that the append brought.
+    guard: Option<VerificationGuard>,
     drafts: JavaMap<Draft>,
     started: Vec<(i64, i64)>,
     completed: Vec<CompletedTxn>,
@@ -72,6 +74,7 @@ impl Changes {
     pub fn new(origin: Origin) -> Self {
         Self {
             origin,
+            is_verified: false,
             guard: None,
             drafts: JavaMap::default(),
             started: Vec::new(),
@@ -83,7 +86,8 @@ impl Changes {
     /// The same, where a transaction begins only with the guard of its verification.
     #[must_use]
     pub fn verified(mut self, guard: Option<VerificationGuard>) -> Self {
-        self.guard = Some(guard);
+        self.is_verified = true;
+        self.guard = guard;
         self
     }
 
@@ -115,7 +119,6 @@ impl ProducerStates {
     }
 
     /// Begins an append.
-    #[expect(clippy::unused_self, reason = "reads as the first of three steps on the states")]
     pub fn begin(&self, origin: Origin) -> Changes {
         Changes::new(origin)
     }
@@ -165,9 +168,8 @@ impl ProducerStates {
 
     /// A transaction that begins here must bring the guard of its verification.
     fn check_guard(&self, changes: &Changes, facts: &BatchFacts) -> Result<()> {
-        let Some(brought) = changes.guard else { return Ok(()) };
         let is_asked = matches!(changes.origin, Origin::Client | Origin::Coordinator);
-        if !is_asked || !facts.is_transactional || facts.is_control {
+        if !changes.is_verified || !is_asked || !facts.is_transactional || facts.is_control {
             return Ok(());
         }
         let draft = changes.drafts.get(facts.producer_id).map(|draft| &draft.state);
@@ -178,7 +180,7 @@ impl ProducerStates {
             state.check_epoch(facts, changes.origin)?;
         }
         let expected = self.verifications.get(facts.producer_id).map(|entry| entry.guard);
-        if expected.is_some() && expected == brought {
+        if expected.is_some() && expected == changes.guard {
             return Ok(());
         }
         Err(refuse(

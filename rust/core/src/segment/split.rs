@@ -6,9 +6,9 @@
 //! that is done by whoever looks at the directory next (`log/leftovers.rs`), which makes the
 //! indexes of the parts anew.
 
-use super::read::Heads;
 use super::active::to_u64;
 use super::name;
+use super::read::Heads;
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
 use crate::fs::{Create, File, WriteDir, WriteFile};

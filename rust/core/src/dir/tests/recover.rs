@@ -7,7 +7,8 @@ use crate::fs::{Create, Dir, File, Fs, SimFs, WriteDir, WriteFile};
 use crate::log::Log;
 use crate::record::CorruptKind;
 
-const SMALL: &[(&str, &str)] = &[("internal.segment.bytes", "4000"), ("log.index.interval.bytes", "500")];
+const SMALL: &[(&str, &str)] =
+    &[("internal.segment.bytes", "4000"), ("log.index.interval.bytes", "500")];
 
 fn partition(fs: &SimFs) -> <SimFs as Fs>::Dir {
     fs.open_dir(&Path::new(ROOT).join("t-0")).unwrap()

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::super::*;
 use crate::fs::{Dir as _, File as _, Fs as _, RealFs};
+use crate::names::{FileKind, SegmentFile};
 use crate::record::{BatchView, EntryView, Records};
 use crate::testing::{Random, at_least, cases, corpus_files, name_of};
 
@@ -93,7 +94,7 @@ fn by_directory(paths: &[std::path::PathBuf]) -> Vec<Group> {
 fn compare(path: &Path, snapshots: &[std::path::PathBuf]) -> (usize, usize) {
     let dir = RealFs.open_dir(path).unwrap();
     let mut logs: Vec<String> = dir.list().unwrap().into_iter().map(|entry| entry.name).collect();
-    logs.retain(|name| name.ends_with(".log"));
+    logs.retain(|name| SegmentFile::parse(name).is_some_and(|file| file.kind == FileKind::Log));
     logs.sort();
     if logs[0] != "00000000000000000000.log" {
         return (0, 0);

@@ -131,7 +131,7 @@ fn random_batch(random: &mut Random, states: &ProducerStates, offset: i64) -> Ba
         let coordinator_epoch = i32::try_from(random.below(3)).unwrap();
         return end_with(facts, |marker| marker.coordinator_epoch = coordinator_epoch);
     }
-    let last = known.map_or(i32::MAX - 5, |state| state.last_sequence());
+    let last = known.map_or(i32::MAX - 5, ProducerState::last_sequence);
     let next = if last == i32::MAX { 0 } else { last + 1 };
     let sequence = match random.below(8) {
         0 => 0,
@@ -159,7 +159,7 @@ fn verdict_of(result: &Result<Analysis>) -> String {
 fn random_appends_agree_with_a_model_that_knows_every_batch() {
     let mut random = Random::new(1);
     let mut verdicts: BTreeMap<String, usize> = BTreeMap::new();
-    for _ in 0..400 {
+    for _ in 0..150 {
         let (mut states, mut model) = (ProducerStates::new(0), Model::default());
         let (mut offset, mut high_watermark) = (0, 0);
         for _ in 0..60 {
@@ -188,7 +188,7 @@ fn random_appends_agree_with_a_model_that_knows_every_batch() {
         }
     }
     assert_eq!(verdicts.len(), 6, "{verdicts:?}");
-    assert!(verdicts.values().all(|count| *count > 100), "{verdicts:?}");
+    assert!(verdicts.values().all(|count| *count > 50), "{verdicts:?}");
 }
 
 /// P1: a snapshot and the batches after it give what the whole log gives.
