@@ -11,8 +11,7 @@ use super::append::entries;
 use super::writer::Writer;
 use crate::epoch::EpochCache;
 use crate::error::Result;
-use crate::fs::{WriteFs, replace_file};
-use crate::names::LEADER_EPOCH_CHECKPOINT;
+use crate::fs::WriteFs;
 use crate::record::EntryView;
 
 impl<S: WriteFs> Log<S> {
@@ -58,7 +57,7 @@ impl<S: WriteFs> Log<S> {
 
     /// Writes epochs and then has them.
     fn replace_epochs(&self, writer: &mut Writer<S>, epochs: EpochCache) -> Result<()> {
-        replace_file(&*self.dir, LEADER_EPOCH_CHECKPOINT, &epochs.encode())?;
+        epochs.save(&*self.dir)?;
         writer.epochs = Arc::new(epochs);
         writer.epochs_stale = false;
         Ok(())
@@ -80,7 +79,7 @@ impl<S: WriteFs> Log<S> {
     /// Brings the file up to date with the cache.
     pub(super) fn write_epochs(&self, writer: &mut Writer<S>) -> Result<()> {
         if writer.epochs_stale {
-            replace_file(&*self.dir, LEADER_EPOCH_CHECKPOINT, &writer.epochs.encode())?;
+            writer.epochs.save(&*self.dir)?;
             writer.epochs_stale = false;
         }
         Ok(())

@@ -35,6 +35,8 @@ mod retain;
 mod roll;
 mod send;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod truncate;
 mod view;
 mod writer;

@@ -73,12 +73,31 @@ impl<S: WriteFs> Log<S> {
         self.show_end(writer, kept, end, writer.start.min(end.offset));
         self.doom_newest(writer, &gone, now_ms)?;
         self.dir.sync()?;
-        writer.tail = Some(segment.cut_at(end.offset, end.position, &config, now_ms)?);
+        let segment = match segment.cut_at(end.offset, end.position, now_ms)? {
+            Some(copy) => self.replace_last(writer, copy),
+            None => segment,
+        };
+        writer.tail = Some(segment.activate(&config)?);
         self.change_epochs(writer, |epochs| epochs.truncate_from_end(end.offset));
         self.rebuild_producers(writer)?;
         writer.stable = writer.resolve_stable()?;
         self.publish(writer);
         Ok(())
+    }
+
+    /// Puts another segment in the place of the last one. Readers that have the old one find out
+    /// by its generation.
+    fn replace_last(&self, writer: &mut Writer<S>, segment: Segment<S>) -> Arc<Segment<S>> {
+        let segment = Arc::new(segment);
+        let mut slots = writer.slots.to_vec();
+        if let Some(old) = slots.pop() {
+            old.segment.retire();
+            old.segment.raise_generation();
+        }
+        slots.push(Slot::new(Arc::clone(&segment)));
+        writer.slots = Arc::new(slots);
+        self.publish(writer);
+        segment
     }
 
     /// Shows readers a log that ends earlier.

@@ -44,9 +44,8 @@ impl Bench {
 
     pub(super) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.root.as_ref().unwrap().path()).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
