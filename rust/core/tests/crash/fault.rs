@@ -5,7 +5,7 @@ use kafkaseg_core::Error;
 use kafkaseg_core::fs::SimFs;
 use kafkaseg_core::fs::sim::{Call, CrashClass, Fault, Op};
 
-use crate::model::Partition;
+use crate::model::{Partition, State};
 use crate::random::{Random, is_long, seed};
 use crate::subject;
 use crate::verify::{Depth, Model, verify};
@@ -16,8 +16,10 @@ const FAILURES_SHOWN: usize = 12;
 
 fn calls(steps: &[Step]) -> Vec<Op> {
     let mut run = Run::new(SimFs::new());
-    for step in steps {
-        run.step(step).unwrap();
+    for (at, step) in steps.iter().enumerate() {
+        if let Err(error) = run.step(step) {
+            panic!("step {at}, {step:?}, failed without a fault: {error}");
+        }
     }
     run.fs.ops()
 }
@@ -85,7 +87,8 @@ fn unchanged(run: &Run) -> Result<(), String> {
         let expected = partition.after_process_crash();
         expected.check(&found).map_err(|why| format!("{topic}: {why}"))?;
         if found.end != partition.current.end {
-            return Err(format!("{topic} ends at {} after a failure", found.end));
+            let (is, was) = (found.end, partition.current.end);
+            return Err(format!("{topic} ends at {is} after a failure, and did at {was}"));
         }
     }
     Ok(())
@@ -188,13 +191,13 @@ fn stop_at_sync(steps: &[Step], op: &Op, random: &mut Random) -> Result<bool, St
     };
     let mut poisoned = false;
     if let Some(dir) = &run.dir {
-        for topic in ["page", "sync"] {
+        for topic in ["page", "sync", "brief"] {
             let Ok(log) = dir.partition(topic, 0) else { continue };
             if !log.is_poisoned() {
                 continue;
             }
             poisoned = true;
-            let state = run.model[topic].current.clone();
+            let state = State { end: log.end_offset().unwrap(), ..State::default() };
             match crate::workload::one_more(&log, &state, 0) {
                 Err(Error::Poisoned { .. }) => {}
                 Err(other) => return Err(format!("{other} and not Poisoned after {failed:?}")),

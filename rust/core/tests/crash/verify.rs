@@ -131,10 +131,10 @@ fn same_tree(what: &str, a: &Tree, b: &Tree) -> Result<(), String> {
     Ok(())
 }
 
-/// A file's bytes; the zeros that an index in use is lengthened by do not count.
+/// A file's bytes; the zeros that a file in use is lengthened by do not count.
 fn content<'a>(tree: &'a Tree, path: &str) -> Option<Option<&'a [u8]>> {
     let bytes = tree.get(path)?.as_deref();
-    if !path.ends_with(".index") && !path.ends_with(".timeindex") {
+    if ![".log", ".index", ".timeindex"].iter().any(|ending| path.ends_with(ending)) {
         return Some(bytes);
     }
     let used = |bytes: &&[u8]| bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kafkaseg_core::Result;
 use kafkaseg_core::clock::{Clock as _, ManualClock};
 use kafkaseg_core::codec::Encoder;
 use kafkaseg_core::fs::SimFs;
 use kafkaseg_core::log::Log;
 use kafkaseg_core::record::{BatchBuilder, BatchSpec, Codec, ControlType, EndTxnMarker, Origin};
 use kafkaseg_core::uuid::Uuid;
+use kafkaseg_core::{Error, Result};
 
 use crate::model::{Batch, Partition, State};
 use crate::random::Random;
@@ -178,8 +178,7 @@ impl Run {
                 let at = at.max(0);
                 let state = State { start: at, end: at, batches: Vec::new() };
                 // Segments go from the newest on: on the way there is any beginning of the log.
-                let start = self.model[topic].current.start;
-                self.partition(topic).begin(State { start, end: start, batches: Vec::new() });
+                self.partition(topic).begin(State::default());
                 self.change(topic, state, |log| log.truncate_fully_and_start_at(at, None))
             }
             Step::DeleteRecords(topic, back) => {
@@ -211,8 +210,7 @@ impl Run {
                 self.all_synced();
                 self.dir = None;
                 self.open()?;
-                self.adopt().unwrap_or_else(|why| panic!("after a clean stop: {why}"));
-                Ok(())
+                self.adopt().map_err(|why| Error::Invalid(format!("after a clean stop: {why}")))
             }
         }
     }

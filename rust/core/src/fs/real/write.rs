@@ -37,7 +37,9 @@ impl WriteFs for RealFs {
                 let above = above.unwrap_or_else(|| Path::new("."));
                 let synced = self.open_dir(above).and_then(|above| above.sync());
                 // Whoever tries again must find it missing, or would take it for durable.
-                synced.inspect_err(|_| drop(rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR)))
+                synced.inspect_err(|_| {
+                    let _ = rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR);
+                })
             }
             Err(Errno::EXIST) if self.kind(path)? == EntryKind::Directory => Ok(()),
             Err(errno) => Err(fail(errno)),
