@@ -18,7 +18,7 @@ fn calls(steps: &[Step]) -> Vec<Op> {
     let mut run = Run::new(SimFs::new());
     for (at, step) in steps.iter().enumerate() {
         if let Err(error) = run.step(step) {
-            panic!("step {at}, {step:?}, failed without a crash: {error}");
+            panic!("step {at} failed without a crash: {error}\n{:#?}", &steps[..=at]);
         }
     }
     run.fs.ops()

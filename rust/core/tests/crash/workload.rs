@@ -170,6 +170,10 @@ impl Run {
             Step::Truncate(topic, back) => {
                 let mut state = self.model[topic].current.clone();
                 let offset = (state.end - back).max(0);
+                if offset <= state.start {
+                    // Nothing may be left: then every segment goes and one is made anew.
+                    self.partition(topic).begin(State::default());
+                }
                 state.truncate(offset);
                 self.change(topic, state, |log| log.truncate_to(offset).map(|_| ()))
             }
