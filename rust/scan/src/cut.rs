@@ -125,6 +125,37 @@ impl Cutter {
     }
 }
 
+/// The batch or message that holds an offset, found through the index, if its checksum is right.
+/// What an index without checksums says of the entry can be held against it. Nothing where that
+/// would cost more than a look.
+pub(crate) fn entry_at<S: Fs>(
+    fs: &S,
+    partition: &Partition,
+    offset: i64,
+) -> Result<Option<(EntryHead, Vec<u8>)>> {
+    let after = partition.segments.partition_point(|segment| segment.base_offset <= offset);
+    let Some(number) = after.checked_sub(1) else { return Ok(None) };
+    let Some(segment) = partition.segments.get(number) else { return Ok(None) };
+    let mut chunk = Chunk::of(0, number, segment);
+    Cutter::seek(fs, partition, &mut chunk, offset)?;
+    chunk.end = chunk.end.min(chunk.start.saturating_add(CONFIRM_BYTES_MAX));
+    let Some(file) = unless_changed(partition.open_segment(fs, segment))? else {
+        return Ok(None);
+    };
+    let window = Window::new(file, chunk.start, chunk.end, HEAD_READ_BYTES);
+    let mut walker = Walker::new(window, partition.span_of(&chunk), Depth::Heads);
+    while let Step::Entry(head) = walker.step()? {
+        if head.last_offset() < offset {
+            continue;
+        }
+        let bytes = walker.load()?.to_vec();
+        let is_right = head.base_offset().is_none_or(|base| base <= offset)
+            && EntryView::parse(&bytes).is_ok_and(|entry| entry.check_crc().is_ok());
+        return Ok(is_right.then_some((head, bytes)));
+    }
+    Ok(None)
+}
+
 /// Nothing where the file changed under the look: the reader will meet the same and knows what to
 /// do about it.
 fn unless_changed<T>(looked: Result<T>) -> Result<Option<T>> {

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use kafkaseg_core::fs::{Dir, Fs};
-use kafkaseg_core::index::TimeIndexView;
+use kafkaseg_core::index::{TimeEntry, TimeIndexView};
 use kafkaseg_core::names::{FileKind, SegmentFile};
 use kafkaseg_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::committed::Committed;
-use crate::cut::Cutter;
+use crate::cut::{Cutter, entry_at};
 use crate::discover::{Discovery, Found, is_default_topic};
 use crate::options::{Isolation, OnCorrupt, OnMissing, ScanOptions, Selection};
 use crate::pulse::Pulse;
-use crate::snapshot::Partition;
+use crate::snapshot::{Partition, Segment};
 
 /// A partition and the offsets wanted of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -46,6 +46,18 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// A whole segment.
+    pub(crate) fn of(partition: usize, number: usize, segment: &Segment) -> Self {
+        Self {
+            partition,
+            segment: number,
+            start: 0,
+            end: segment.bytes,
+            expected: segment.base_offset,
+            below: None,
+        }
+    }
+
     /// Bytes of the chunk.
     pub fn bytes(&self) -> u64 {
         self.end.saturating_sub(self.start)
@@ -229,14 +241,7 @@ impl Plan {
             if is_below || segment.base_offset >= plan.end || is_empty {
                 continue;
             }
-            let mut chunk = Chunk {
-                partition: index,
-                segment: number,
-                start: 0,
-                end: segment.bytes,
-                expected: segment.base_offset,
-                below: None,
-            };
+            let mut chunk = Chunk::of(index, number, segment);
             let mut from = plan.start;
             if let Some(timestamp) = self.options.start_timestamp {
                 match time_prune(fs, &plan.snapshot, number, timestamp)? {
@@ -289,11 +294,18 @@ fn time_prune<S: Fs>(
     if !trusted {
         return Ok(all);
     }
+    // The file has no checksum, so the entry that decides is held against the batch it speaks of.
+    let holds = |entry: TimeEntry| -> Result<bool> {
+        let found = entry_at(fs, partition, entry.offset)?;
+        Ok(found.is_some_and(|(head, _)| head.max_timestamp() == entry.timestamp))
+    };
     if last.timestamp < timestamp {
-        return Ok(TimePrune::Skip);
+        return Ok(if holds(last)? { TimePrune::Skip } else { all });
     }
-    let before = view.lookup(timestamp.saturating_sub(1));
-    Ok(before.map_or(all, |entry| TimePrune::From(entry.offset.saturating_add(1))))
+    match view.lookup(timestamp.saturating_sub(1)) {
+        Some(entry) if holds(entry)? => Ok(TimePrune::From(entry.offset.saturating_add(1))),
+        _ => Ok(all),
+    }
 }
 
 fn is_selected(selection: &Selection, topic: &str, partition: i32) -> bool {

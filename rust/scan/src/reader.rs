@@ -22,7 +22,7 @@ use crate::snapshot::FileOf;
 
 /// Bytes read from a file at a time: what is read stays in the second-level cache until its
 /// columns are built.
-const READ_BYTES: usize = 256 << 10;
+pub(crate) const READ_BYTES: usize = 256 << 10;
 
 /// The same when only heads are looked at.
 pub(crate) const HEAD_READ_BYTES: usize = 8 << 10;
@@ -86,6 +86,7 @@ pub struct Reader<S: Fs> {
     entries: u32,
     /// Bytes taken since the last pulse.
     unwatched: usize,
+    has_failed: bool,
 }
 
 impl<S: Fs> Reader<S> {
@@ -109,6 +110,7 @@ impl<S: Fs> Reader<S> {
             report: Report::default(),
             entries: 0,
             unwatched: 0,
+            has_failed: false,
             plan,
         }
     }
@@ -149,12 +151,23 @@ impl<S: Fs> Reader<S> {
     pub(crate) fn restart(&mut self, chunk: Chunk) -> Result<()> {
         self.next_chunk = self.end_chunk;
         self.ended = None;
+        self.has_failed = false;
         self.close_chunk();
         self.open_chunk(chunk, &mut || Ok(()))
     }
 
-    /// The next batch; `None` at the end.
+    /// The next batch; `None` at the end. After an error there is no next: what follows the failure
+    /// would pass for everything.
     pub fn next_batch(&mut self, pulse: &mut Pulse<'_>) -> Result<Option<RecordBatch>> {
+        if self.has_failed {
+            return Err(Error::Invalid("the scan has failed before; start it anew".into()));
+        }
+        let next = self.advance(pulse);
+        self.has_failed = next.is_err();
+        next
+    }
+
+    fn advance(&mut self, pulse: &mut Pulse<'_>) -> Result<Option<RecordBatch>> {
         loop {
             if self.columns.is_full() {
                 return self.finish().map(Some);
@@ -311,7 +324,9 @@ impl<S: Fs> Reader<S> {
             }
             EntryHead::Message(_) => false,
         };
-        if too_early || is_hidden {
+        let is_held =
+            current.committed.as_ref().is_some_and(|view| view.is_held(head.last_offset()));
+        if too_early || is_hidden || is_held {
             return Ok(());
         }
         let takes_all = wanted.takes_all(head);

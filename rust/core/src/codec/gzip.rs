@@ -13,13 +13,14 @@
 //!
 //! Reserved flags are not looked at, as in the Java client. Writers put one member in a batch.
 //!
-//! The common case, one member that ends where the input ends, goes through libdeflate in one call.
-//! Its binding does not say how much input it used. That the member is the only one is known
-//! otherwise: the last eight bytes are its trailer, and nothing before them could be the header of
-//! a further member. (Should its deflate data end before that trailer all the same, the bytes
-//! between are not noticed; what was inflated is right.) Everything else goes through the stream:
-//! further members, bytes after the end, a wrong length in the trailer, and an empty payload, whose
-//! trailer of zeros proves nothing.
+//! As the Java client does it: the trailer stands right behind the deflate data and must be right;
+//! what follows it is a further member if it begins with a header, and ignored otherwise.
+//!
+//! The common case, one member, goes through libdeflate in one call. Its binding does not say how
+//! much input it used; that the member is the only one is known because nothing in the input could
+//! be the header of a further one. Everything else goes through the stream: further members, a
+//! buffer that the last bytes made too small because they are no trailer, reserved flags, which
+//! libdeflate refuses, and whatever it calls bad, so that one place names what is wrong.
 
 use crc_fast::{CrcAlgorithm, Digest};
 use flate2::{Decompress, FlushDecompress, Status};
@@ -65,27 +66,20 @@ impl Gzip {
         budget: usize,
     ) -> Result<(), InflateError> {
         let body = after_header(input)?;
-        let (deflate, trailer) = body.split_last_chunk::<8>().ok_or(CUT_SHORT)?;
+        let (deflate, [_, _, _, _, length @ ..]) = body.split_last_chunk::<8>().ok_or(CUT_SHORT)?;
         // The length in the trailer sizes the buffer and proves nothing.
-        let [_, _, _, _, length @ ..] = *trailer;
-        let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
+        let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
         let room = length.min(deflate.len().saturating_mul(EXPANSION_MAX)).min(budget);
         let whole = self.whole.get_or_insert_with(Decompressor::new);
-        match whole.deflate_decompress(deflate, output.room(room, budget)) {
-            Ok(written) => {
+        match whole.gzip_decompress(input, output.room(room, budget)) {
+            Ok(written) if memmem::find(body, &MEMBER_START).is_none() => {
                 output.set_used(written);
-                let is_sole = written > 0
-                    && *trailer == trailer_of(output.used())
-                    && memmem::find(deflate, &MEMBER_START).is_none();
-                if is_sole {
-                    return Ok(());
-                }
+                return Ok(());
             }
-            Err(DecompressionError::BadData) => return Err(BAD_DEFLATE),
             Err(DecompressionError::InsufficientSpace) if room == budget => {
                 return Err(InflateError::OverBudget);
             }
-            Err(DecompressionError::InsufficientSpace) => {}
+            _ => {}
         }
         let mut stream = self.stream(input)?;
         output.fill(budget, |target| stream.read(target))

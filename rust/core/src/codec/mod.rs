@@ -33,9 +33,8 @@
 //!
 //! Refused here although the client takes them, and written by nobody: an empty input for zstd, a
 //! snappy-java header of a version below 1 at the start, a further one with half a magic, and the
-//! torn start of a zstd frame. The other way round there are two, which nobody writes either: an lz4
-//! block that inflates to nothing is passed over, where the client takes it for the end; and bytes
-//! between the deflate data of gzip and a right trailer at the end of the input are not noticed.
+//! torn start of a zstd frame. The other way round there is one, which nobody writes either: an lz4
+//! block that inflates to nothing is passed over, where the client takes it for the end.
 
 mod decoder;
 mod encoder;

@@ -63,19 +63,6 @@ impl<S: WriteFs> Log<S> {
         Ok(())
     }
 
-    /// Changes the cache alone.
-    pub(super) fn change_epochs(
-        &self,
-        writer: &mut Writer<S>,
-        change: impl FnOnce(&mut EpochCache) -> bool,
-    ) {
-        let mut epochs = (*writer.epochs).clone();
-        if change(&mut epochs) {
-            writer.epochs = Arc::new(epochs);
-            writer.epochs_stale = true;
-        }
-    }
-
     /// Brings the file up to date with the cache.
     pub(super) fn write_epochs(&self, writer: &mut Writer<S>) -> Result<()> {
         if writer.epochs_stale {
@@ -83,5 +70,16 @@ impl<S: WriteFs> Log<S> {
             writer.epochs_stale = false;
         }
         Ok(())
+    }
+}
+
+impl<S: WriteFs> Writer<S> {
+    /// Changes the cache alone.
+    pub(super) fn change_epochs(&mut self, change: impl FnOnce(&mut EpochCache) -> bool) {
+        let mut epochs = (*self.epochs).clone();
+        if change(&mut epochs) {
+            self.epochs = Arc::new(epochs);
+            self.epochs_stale = true;
+        }
     }
 }

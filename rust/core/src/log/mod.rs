@@ -48,6 +48,7 @@ pub use lookup::{
 pub use marks::Bounds;
 pub use options::{
     AppendInfo, Checkpointed, Damage, Isolation, LogOptions, Progress, SegmentInfo, TimeOffset,
+    Told,
 };
 pub use recovery::{Cut, Leftover, Recovery};
 pub use retain::Retained;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::Log;
 use super::view::{Mark, Slot, floor};
 use super::writer::Writer;
+use crate::epoch::EpochCache;
 use crate::error::{Error, Result};
 use crate::fs::{WriteDir, WriteFs};
 use crate::segment::Segment;
@@ -24,7 +25,7 @@ impl<S: WriteFs> Log<S> {
         let mut writer = self.writer()?;
         if offset >= writer.end.offset {
             let end = writer.end.offset;
-            self.change_epochs(&mut writer, |epochs| epochs.truncate_from_end(end));
+            writer.change_epochs(|epochs| epochs.truncate_from_end(end));
             self.publish(&writer);
             return Ok(false);
         }
@@ -78,7 +79,7 @@ impl<S: WriteFs> Log<S> {
             None => segment,
         };
         writer.tail = Some(segment.activate(&config)?);
-        self.change_epochs(writer, |epochs| epochs.truncate_from_end(end.offset));
+        writer.change_epochs(|epochs| epochs.truncate_from_end(end.offset));
         self.rebuild_producers(writer)?;
         writer.stable = writer.resolve_stable()?;
         self.publish(writer);
@@ -146,8 +147,8 @@ impl<S: WriteFs> Log<S> {
         writer.tail = Some(tail);
         writer.flush.from = offset;
         self.dir.sync()?;
-        self.change_epochs(writer, |epochs| epochs.clear());
+        writer.change_epochs(EpochCache::clear);
         self.write_epochs(writer)?;
-        self.reset_producers(writer, offset)
+        writer.reset_producers(offset)
     }
 }

@@ -35,7 +35,7 @@ pub type Dir = LogDir<SimFs>;
 pub fn open(fs: &SimFs, clock: &Arc<ManualClock>) -> Result<Dir> {
     let config = DirConfig::parse(CONFIG).unwrap();
     let options = DirOptions { config, clock: clock.clone(), ..DirOptions::default() };
-    LogDir::open(fs.clone(), Path::new(ROOT), options)
+    LogDir::open(fs, Path::new(ROOT), options)
 }
 
 pub fn topic_config(topic: &str) -> BTreeMap<String, String> {

@@ -21,7 +21,8 @@ fn log() -> Log {
     for marker in [ControlType::Commit, ControlType::Abort] {
         let mut data = Batch::of(epoch, vec![random.record(offset)]);
         data.transaction = Some(7);
-        let mut end = Batch { records: vec![], marker: Some(marker), ..data.clone() };
+        let mut end =
+            Batch { records: vec![], marker: Some(marker), is_control: true, ..data.clone() };
         (end.base_offset, end.last_offset) = (offset + 1, offset + 1);
         all.extend([data, end]);
         offset += 2;

@@ -44,6 +44,8 @@ pub(crate) struct Batch {
     pub(crate) transaction: Option<i64>,
     /// A transaction marker has no records of its own.
     pub(crate) marker: Option<ControlType>,
+    /// Holds control records, if any.
+    pub(crate) is_control: bool,
     pub(crate) records: Vec<Record>,
 }
 
@@ -57,6 +59,7 @@ impl Batch {
             codec: Codec::None,
             transaction: None,
             marker: None,
+            is_control: false,
             records,
         }
     }
@@ -67,12 +70,9 @@ impl Batch {
             leader_epoch: self.leader_epoch,
             producer_id: self.transaction.unwrap_or(-1),
             producer_epoch: if self.transaction.is_some() { 0 } else { -1 },
-            base_sequence: match (self.transaction, self.marker) {
-                (Some(_), None) => 0,
-                _ => -1,
-            },
+            base_sequence: if self.transaction.is_some() && !self.is_control { 0 } else { -1 },
             transactional: self.transaction.is_some(),
-            control: self.marker.is_some(),
+            control: self.is_control,
             empty_max_timestamp: T0,
             ..BatchSpec::at(self.base_offset)
         })

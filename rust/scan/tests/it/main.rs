@@ -5,8 +5,10 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod chaos;
+mod committed;
 mod faults;
 mod flips;
+mod hostile;
 mod log;
 mod memory;
 mod model;

@@ -44,6 +44,7 @@ struct Tree {
 struct Disk {
     tree: RwLock<Tree>,
     calls: AtomicU64,
+    bytes_read: AtomicU64,
     inodes: AtomicU64,
     event: Mutex<Option<(u64, Event)>>,
 }
@@ -121,6 +122,11 @@ impl MemoryFs {
     /// Calls since the beginning or the last [`Self::at_call`].
     pub(crate) fn calls(&self) -> u64 {
         self.disk.calls.load(Ordering::Relaxed)
+    }
+
+    /// Bytes read from all files.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.disk.bytes_read.load(Ordering::Relaxed)
     }
 }
 
@@ -288,6 +294,7 @@ impl File for MemoryFile {
         let rest = &bytes[from..];
         let read = rest.len().min(buffer.len());
         buffer[..read].copy_from_slice(&rest[..read]);
+        self.disk.bytes_read.fetch_add(u64::try_from(read).unwrap(), Ordering::Relaxed);
         Ok(read)
     }
 }

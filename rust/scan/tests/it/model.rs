@@ -63,6 +63,7 @@ pub(crate) fn marker(producer: i64, kind: ControlType, offset: i64) -> Batch {
         codec: Codec::None,
         transaction: Some(producer),
         marker: Some(kind),
+        is_control: true,
         records: vec![],
     }
 }

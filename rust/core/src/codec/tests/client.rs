@@ -71,6 +71,29 @@ fn gzip_trailers_are_checked() {
 }
 
 #[test]
+fn a_gzip_trailer_stands_right_behind_the_deflate_data() {
+    for payload in [text(3000), text(1), vec![]] {
+        let good = compress(Codec::Gzip, &payload);
+        let (data, trailer) = good.split_at(good.len() - 8);
+        for between in [1, 4, 7, 8, 9, 26, 300] {
+            for byte in [0x5a, 0xff] {
+                let bad = joined(&[data, &vec![byte; between], trailer]);
+                let whole = inflate(Codec::Gzip, &bad);
+                assert_eq!(whole, Err(InflateError::Corrupt("gzip checksum or length is wrong")));
+            }
+        }
+        // Behind the trailer anything but a header is ignored, a second trailer too.
+        for after in [trailer, &[0x5a; 300], &[trailer, &[0x1f, 0x8b], trailer].concat()] {
+            let input = joined(&[&good, after]);
+            assert_eq!(inflate(Codec::Gzip, &input), Ok(payload.clone()));
+        }
+        // Bytes between that are the trailer make the rest the ignored part.
+        let input = joined(&[data, trailer, &[0x5a; 26], trailer]);
+        assert_eq!(inflate(Codec::Gzip, &input), Ok(payload));
+    }
+}
+
+#[test]
 fn framed_snappy_takes_headers_between_chunks() {
     let payload = text(100_000);
     let framed = compress(Codec::Snappy, &payload);

@@ -78,6 +78,7 @@ pub(super) fn fresh<S: WriteFs>(
         recovery_point: 0,
         producers: ProducerStates::new(0),
         epochs: EpochCache::default(),
+        epochs_stale: false,
         damage: None,
     })?;
     Ok((log, clock))
