@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kafkaseg_core::Result;
 use kafkaseg_core::clock::{Clock as _, ManualClock};
 use kafkaseg_core::codec::Encoder;
 use kafkaseg_core::fs::SimFs;
 use kafkaseg_core::log::Log;
 use kafkaseg_core::record::{BatchBuilder, BatchSpec, Codec, ControlType, EndTxnMarker, Origin};
 use kafkaseg_core::uuid::Uuid;
+use kafkaseg_core::{Error, Result};
 
 use crate::model::{Batch, Partition, State};
 use crate::random::Random;
@@ -177,6 +177,8 @@ impl Run {
                 let at = self.model[topic].current.end + ahead - 4;
                 let at = at.max(0);
                 let state = State { start: at, end: at, batches: Vec::new() };
+                // Segments go from the newest on: on the way there is any beginning of the log.
+                self.partition(topic).begin(State::default());
                 self.change(topic, state, |log| log.truncate_fully_and_start_at(at, None))
             }
             Step::DeleteRecords(topic, back) => {
@@ -207,7 +209,8 @@ impl Run {
                 self.dir().close()?;
                 self.all_synced();
                 self.dir = None;
-                self.open()
+                self.open()?;
+                self.adopt().map_err(|why| Error::Invalid(format!("after a clean stop: {why}")))
             }
         }
     }
@@ -215,6 +218,28 @@ impl Run {
     pub fn open(&mut self) -> Result<()> {
         self.dir = None;
         self.dir = Some(subject::open(&self.fs, &self.clock)?);
+        Ok(())
+    }
+
+    /// The logs hold all that was acknowledged, with or without what was under way. From now on
+    /// they hold what they hold.
+    pub fn adopt(&mut self) -> Result<(), String> {
+        for topic in self.model.keys().copied().collect::<Vec<_>>() {
+            let log = match self.log(topic) {
+                Ok(log) => log,
+                Err(_) if !self.model[topic].exists => {
+                    self.step(&Step::Create(topic)).map_err(|error| error.to_string())?;
+                    continue;
+                }
+                Err(error) => return Err(format!("lost: {topic}: {error}")),
+            };
+            let found = subject::content(&log).map_err(|error| format!("{topic}: {error}"))?;
+            let expected = self.model[topic].after_process_crash();
+            expected.check(&found).map_err(|why| format!("{topic}: {why}"))?;
+            let partition = self.partition(topic);
+            partition.exists = true;
+            partition.adopt(found);
+        }
         Ok(())
     }
 
