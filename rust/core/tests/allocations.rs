@@ -1,9 +1,12 @@
-//! Iterating records allocates nothing, whatever their number.
+//! Iterating records allocates nothing, whatever their number, nor does searching an index.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use allocation_counter::measure;
+use kafkaseg_core::fs::{Fs as _, RealFs};
+use kafkaseg_core::index::{IndexMode, OffsetIndex, TimeEntry, TimeIndex, TxnIndex};
 use kafkaseg_core::record::{
     AnalyzeLimits, BatchBuilder, BatchSpec, BatcherOptions, BytesColumn, Codec, Columns,
     ColumnsBatcher, EntryView, Header, LegacyRecords, LegacyView, Offsets, Origin, Placement,
@@ -100,4 +103,40 @@ fn columns_become_batches_without_allocating() {
         batches = built.map_or(0, |built| built.batches);
     });
     assert_eq!((batches, allocations.count_total), (7, 0));
+}
+
+#[test]
+fn searching_the_indexes_of_a_log_allocates_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = Arc::new(RealFs.open_dir(root.path()).unwrap());
+    let offsets = OffsetIndex::open(Arc::clone(&dir), 0, 80_000, IndexMode::Active).unwrap();
+    let times = TimeIndex::open(Arc::clone(&dir), 0, 120_000, IndexMode::Active).unwrap();
+    let aborted = TxnIndex::open(dir, 0);
+    for entry in 1..5000_u32 {
+        let offset = i64::from(entry);
+        offsets.append(offset, entry * 10).unwrap();
+        times.maybe_append(TimeEntry { timestamp: offset * 2, offset }, false).unwrap();
+    }
+    assert_eq!(aborted.entries().unwrap(), 0);
+    let mut found = 0;
+    let allocations = measure(|| {
+        for target in 0..6000_i64 {
+            let offset = offsets.lookup(target).map_or(-1, |entry| entry.offset);
+            let time = times.lookup(target).map_or(-1, |entry| entry.timestamp);
+            let after = offsets.upper_bound(target.unsigned_abs(), 100).ok().flatten();
+            let none = aborted.aborted_between(target, target + 10);
+            let _ = (offsets.is_full(), offsets.last().is_ok(), black_box(after));
+            found += usize::from(offset >= 0 && time <= target && none.is_ok());
+        }
+    });
+    assert_eq!((found, allocations.count_total), (6000, 0));
+    let allocations = measure(|| {
+        for entry in 5000..9000_u32 {
+            let offset = i64::from(entry);
+            let _ = black_box(offsets.append(offset, entry * 10));
+            let entry = TimeEntry { timestamp: offset * 2, offset };
+            let _ = black_box(times.maybe_append(entry, false));
+        }
+    });
+    assert_eq!((offsets.entries().unwrap(), allocations.count_total), (8999, 0));
 }

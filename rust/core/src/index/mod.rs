@@ -18,7 +18,7 @@ mod txn;
 mod txn_index;
 
 #[cfg(test)]
-mod corpus;
+mod tests;
 
 pub use mapped::IndexMode;
 pub use offset::{OFFSET_ENTRY_BYTES, OffsetEntry, OffsetIndexView};

@@ -3,33 +3,30 @@
 
 use std::path::Path;
 
-use super::*;
+use super::read;
+use crate::index::*;
 use crate::names::{FileKind, SegmentFile};
 use crate::testing::{Case, at_least, cases, dump_sections, labelled, name_of};
 
 /// What an index needs to know of a batch, in any version of the format.
 #[derive(Debug, Clone, Copy)]
-struct Batch {
-    position: u32,
-    base_offset: i64,
-    last_offset: i64,
-    max_timestamp: i64,
-    producer_id: i64,
-    is_control: bool,
-    is_legacy: bool,
+pub(super) struct Batch {
+    pub(super) position: u32,
+    pub(super) bytes: usize,
+    pub(super) base_offset: i64,
+    pub(super) last_offset: i64,
+    pub(super) max_timestamp: i64,
+    pub(super) producer_id: i64,
+    pub(super) is_control: bool,
+    pub(super) is_legacy: bool,
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test reads the corpus directly")]
-fn read(path: &Path) -> Vec<u8> {
-    std::fs::read(path).unwrap()
-}
-
-fn base_of(path: &Path) -> i64 {
+pub(super) fn base_of(path: &Path) -> i64 {
     SegmentFile::parse(name_of(path)).unwrap().base_offset
 }
 
 /// Walks a `.log` file by its framing alone; preallocated zeros end it.
-fn batches(log: &[u8]) -> Vec<Batch> {
+pub(super) fn batches(log: &[u8]) -> Vec<Batch> {
     let i64_at = |at: usize| i64::from_be_bytes(log[at..at + 8].try_into().unwrap());
     let i32_at = |at: usize| i32::from_be_bytes(log[at..at + 4].try_into().unwrap());
     let mut found = Vec::new();
@@ -39,6 +36,7 @@ fn batches(log: &[u8]) -> Vec<Batch> {
         let is_v2 = log[at + 16] == 2;
         found.push(Batch {
             position: u32::try_from(at).unwrap(),
+            bytes: total,
             base_offset: i64_at(at),
             last_offset: i64_at(at) + if is_v2 { i64::from(i32_at(at + 23)) } else { 0 },
             max_timestamp: match log[at + 16] {
