@@ -65,6 +65,7 @@ fn needs_open(run: &Run, step: &Step) -> bool {
 /// Opens the directory again as the next process would, and takes over what it holds.
 fn reopen(run: &mut Run) -> Result<(), String> {
     run.dir = None;
+    run.new_producers();
     if run.open().is_err() {
         // The fault may have been in the opening itself; it does not come twice.
         run.open().map_err(|error| format!("refused: {error}"))?;
@@ -243,7 +244,7 @@ fn a_full_disk_is_read_and_opened_and_goes_on_with_space() {
 fn full_from(steps: &[Step], from: usize, random: &mut Random) -> Result<(), String> {
     let mut run = Run::new(SimFs::new());
     for step in &steps[..from] {
-        run.step(step).unwrap();
+        run.step(step).map_err(|error| format!("{step:?} without a fault: {error}"))?;
     }
     run.fs.set_capacity(Some(run.fs.used_bytes()));
     let stuck = steps[from..].iter().position(|step| run.step(step).is_err());

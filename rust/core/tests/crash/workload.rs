@@ -111,12 +111,15 @@ pub struct Run {
     pub model: BTreeMap<&'static str, Partition>,
     epoch: i32,
     serial: u64,
+    /// Producers begin anew after a truncation and after a failure: a log forgets producers whose
+    /// batches are below its start, and no model can tell which.
+    generation: i64,
 }
 
 impl Run {
     pub fn new(fs: SimFs) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
-        Self { fs, clock, dir: None, model: BTreeMap::new(), epoch: 0, serial: 0 }
+        Self { fs, clock, dir: None, model: BTreeMap::new(), epoch: 0, serial: 0, generation: 0 }
     }
 
     /// Does one step; the model knows of it before and after.
@@ -143,7 +146,7 @@ impl Run {
                 })
             }
             Step::Idempotent { topic, producer, transactional } => {
-                let batch = self.batch(topic, 2, producer, transactional, None);
+                let batch = self.batch(topic, 2, self.id(producer), transactional, None);
                 let mut bytes = encode(&batch, None, self.clock.now_ms(), Codec::None);
                 let epoch = self.epoch;
                 self.append(topic, vec![batch], |log| {
@@ -151,6 +154,7 @@ impl Run {
                 })
             }
             Step::End { topic, producer, commits } => {
+                let producer = self.id(producer);
                 if !self.model[topic].current.open().contains_key(&producer) {
                     return Ok(());
                 }
@@ -168,6 +172,7 @@ impl Run {
                 Ok(())
             }
             Step::Truncate(topic, back) => {
+                self.new_producers();
                 let mut state = self.model[topic].current.clone();
                 let offset = (state.end - back).max(0);
                 if offset <= state.start {
@@ -178,6 +183,7 @@ impl Run {
                 self.change(topic, state, |log| log.truncate_to(offset).map(|_| ()))
             }
             Step::Restart(topic, ahead) => {
+                self.new_producers();
                 let at = self.model[topic].current.end + ahead - 4;
                 let at = at.max(0);
                 let state = State { start: at, end: at, batches: Vec::new() };
@@ -245,6 +251,14 @@ impl Run {
             partition.adopt(found);
         }
         Ok(())
+    }
+
+    fn id(&self, producer: i64) -> i64 {
+        producer + 10 * self.generation
+    }
+
+    pub fn new_producers(&mut self) {
+        self.generation += 1;
     }
 
     pub fn dir(&self) -> &Dir {
