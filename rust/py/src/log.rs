@@ -11,7 +11,7 @@ use kafkaseg_core::dir::{DirOptions, Partition};
 use kafkaseg_core::fs::RealFs;
 use kafkaseg_core::log::{AppendInfo, Fetch, Isolation, Log, Recovery, SendWay};
 use kafkaseg_core::record::{Codec, Origin};
-use kafkaseg_core::{Error, Result};
+use kafkaseg_core::{CorruptKind, Error, Result};
 use kafkaseg_scan::{TableOptions, TableWriter};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -181,6 +181,7 @@ impl NativeLog {
     /// Appends what an Arrow C stream gives: records, batches, bytes, first and last offset.
     #[pyo3(signature = (stream, *, now_ms, batch_bytes, compression, level, leader_epoch))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of one Python function")]
+    #[expect(clippy::type_complexity, reason = "a tuple for Python")]
     fn append_stream(
         &self,
         py: Python<'_>,
@@ -470,7 +471,7 @@ pub(crate) fn recovery_dict<'py>(
         row.set_item("file", &cut.file)?;
         row.set_item("position", cut.position)?;
         row.set_item("bytes", cut.bytes)?;
-        row.set_item("kind", cut.kind.map(|kind| kind.name()))?;
+        row.set_item("kind", cut.kind.map(CorruptKind::name))?;
         row.set_item("kept_in", &cut.kept_in)?;
         cuts.append(row)?;
     }

@@ -225,7 +225,7 @@ impl WriteFs for SimFs {
             let parent = self.open_dir(&done)?;
             let name = name.to_str().unwrap();
             if parent.make_dir(name)? {
-                parent.sync()?;
+                parent.sync().inspect_err(|_| drop(parent.remove_dir(name)))?;
             }
             done.push(name);
         }

@@ -10,14 +10,15 @@ use crate::verify::{Depth, Model, verify};
 use crate::workload::{Run, Step, script};
 
 const ROUNDS: usize = 3;
-const FAILURES_SHOWN: usize = 12;
+const FAILURES_SHOWN: usize = 24;
+const EACH_SHOWN: usize = 3;
 
 /// The script without a crash; gives every call that it made.
 fn calls(steps: &[Step]) -> Vec<Op> {
     let mut run = Run::new(SimFs::new());
     for (at, step) in steps.iter().enumerate() {
         if let Err(error) = run.step(step) {
-            panic!("step {at}, {step:?}, failed without a crash: {error}");
+            panic!("step {at} failed without a crash: {error}\n{:#?}", &steps[..=at]);
         }
     }
     run.fs.ops()
@@ -42,7 +43,14 @@ struct Tally {
     recoveries: usize,
     classes: BTreeMap<CrashClass, usize>,
     failures: Vec<String>,
+    kinds: BTreeMap<String, usize>,
     failed: usize,
+}
+
+/// The kind of a failure: its text without numbers and names of segments.
+pub fn kind(why: &str) -> String {
+    let plain: String = why.chars().filter(|c| !c.is_ascii_digit()).collect();
+    plain.split(" found").next().unwrap_or_default().to_owned()
 }
 
 impl Tally {
@@ -51,7 +59,9 @@ impl Tally {
         *self.classes.entry(state.class().unwrap()).or_insert(0) += 1;
         if let Err(why) = outcome {
             self.failed += 1;
-            if self.failures.len() < FAILURES_SHOWN {
+            let count = self.kinds.entry(kind(&why)).or_insert(0);
+            *count += 1;
+            if *count <= EACH_SHOWN && self.failures.len() < FAILURES_SHOWN {
                 self.failures.push(format!("{:?} {}: {why}", state.class().unwrap(), place()));
             }
         }
@@ -61,9 +71,10 @@ impl Tally {
         println!("{} recoveries, seed {seed}, {:?}", self.recoveries, self.classes);
         assert!(
             self.failed == 0,
-            "{} of {} recoveries failed; KAFKASEG_CRASH_SEED={seed} repeats them\n{}",
+            "{} of {} recoveries failed; KAFKASEG_CRASH_SEED={seed} repeats them\n{:#?}\n{}",
             self.failed,
             self.recoveries,
+            self.kinds,
             self.failures.join("\n")
         );
         assert!(self.recoveries >= least, "only {} recoveries, not {least}", self.recoveries);

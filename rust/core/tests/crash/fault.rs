@@ -5,7 +5,7 @@ use kafkaseg_core::Error;
 use kafkaseg_core::fs::SimFs;
 use kafkaseg_core::fs::sim::{Call, CrashClass, Fault, Op};
 
-use crate::model::Partition;
+use crate::model::{Partition, State};
 use crate::random::{Random, is_long, seed};
 use crate::subject;
 use crate::verify::{Depth, Model, verify};
@@ -16,8 +16,10 @@ const FAILURES_SHOWN: usize = 12;
 
 fn calls(steps: &[Step]) -> Vec<Op> {
     let mut run = Run::new(SimFs::new());
-    for step in steps {
-        run.step(step).unwrap();
+    for (at, step) in steps.iter().enumerate() {
+        if let Err(error) = run.step(step) {
+            panic!("step {at}, {step:?}, failed without a fault: {error}");
+        }
     }
     run.fs.ops()
 }
@@ -63,6 +65,7 @@ fn needs_open(run: &Run, step: &Step) -> bool {
 /// Opens the directory again as the next process would, and takes over what it holds.
 fn reopen(run: &mut Run) -> Result<(), String> {
     run.dir = None;
+    run.new_producers();
     if run.open().is_err() {
         // The fault may have been in the opening itself; it does not come twice.
         run.open().map_err(|error| format!("refused: {error}"))?;
@@ -73,29 +76,7 @@ fn reopen(run: &mut Run) -> Result<(), String> {
         run.dir = None;
         run.open().map_err(|error| format!("refused: {error}"))?;
     }
-    adopt(run)
-}
-
-/// The log holds everything acknowledged, with or without what was under way.
-fn adopt(run: &mut Run) -> Result<(), String> {
-    for topic in run.model.keys().copied().collect::<Vec<_>>() {
-        let partition = run.model[topic].clone();
-        let log = match run.log(topic) {
-            Ok(log) => log,
-            Err(_) if !partition.exists => {
-                run.step(&Step::Create(topic)).map_err(|error| error.to_string())?;
-                continue;
-            }
-            Err(error) => return Err(format!("lost: {topic}: {error}")),
-        };
-        let found = subject::content(&log).map_err(|error| format!("{topic}: {error}"))?;
-        let expected = partition.after_process_crash();
-        expected.check(&found).map_err(|why| format!("{topic}: {why}"))?;
-        let partition = run.model.get_mut(topic).unwrap();
-        partition.exists = true;
-        partition.adopt(found);
-    }
-    Ok(())
+    run.adopt()
 }
 
 /// A log that goes on after a failure shows what it showed before.
@@ -107,7 +88,8 @@ fn unchanged(run: &Run) -> Result<(), String> {
         let expected = partition.after_process_crash();
         expected.check(&found).map_err(|why| format!("{topic}: {why}"))?;
         if found.end != partition.current.end {
-            return Err(format!("{topic} ends at {} after a failure", found.end));
+            let (is, was) = (found.end, partition.current.end);
+            return Err(format!("{topic} ends at {is} after a failure, and did at {was}"));
         }
     }
     Ok(())
@@ -210,13 +192,13 @@ fn stop_at_sync(steps: &[Step], op: &Op, random: &mut Random) -> Result<bool, St
     };
     let mut poisoned = false;
     if let Some(dir) = &run.dir {
-        for topic in ["page", "sync"] {
+        for topic in ["page", "sync", "brief"] {
             let Ok(log) = dir.partition(topic, 0) else { continue };
             if !log.is_poisoned() {
                 continue;
             }
             poisoned = true;
-            let state = run.model[topic].current.clone();
+            let state = State { end: log.end_offset().unwrap(), ..State::default() };
             match crate::workload::one_more(&log, &state, 0) {
                 Err(Error::Poisoned { .. }) => {}
                 Err(other) => return Err(format!("{other} and not Poisoned after {failed:?}")),
@@ -262,7 +244,7 @@ fn a_full_disk_is_read_and_opened_and_goes_on_with_space() {
 fn full_from(steps: &[Step], from: usize, random: &mut Random) -> Result<(), String> {
     let mut run = Run::new(SimFs::new());
     for step in &steps[..from] {
-        run.step(step).unwrap();
+        run.step(step).map_err(|error| format!("{step:?} without a fault: {error}"))?;
     }
     run.fs.set_capacity(Some(run.fs.used_bytes()));
     let stuck = steps[from..].iter().position(|step| run.step(step).is_err());
@@ -274,7 +256,7 @@ fn full_from(steps: &[Step], from: usize, random: &mut Random) -> Result<(), Str
         .collect();
     let full = run.fs.process_crash();
     full.set_capacity(Some(full.used_bytes()));
-    verify(&full, &model, &run.clock, Depth::Open).map_err(|why| format!("full: {why}"))?;
+    verify(&full, &model, &run.clock, Depth::Records).map_err(|why| format!("full: {why}"))?;
     run.fs.set_capacity(None);
     if needs_open(&run, &steps[stuck]) {
         reopen(&mut run)?;

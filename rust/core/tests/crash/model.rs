@@ -43,6 +43,12 @@ impl State {
         self.batches.iter().filter(|batch| batch.last >= offset && batch.last < end).collect()
     }
 
+    /// The offset after the last record. An end inside a batch that was dropped is not recorded
+    /// anywhere, so that the next opening ends where the records do.
+    pub fn records_end(&self) -> i64 {
+        self.batches.last().map_or(self.start, |batch| batch.last + 1)
+    }
+
     /// The next sequence number of a producer.
     pub fn sequence(&self, producer: i64) -> i32 {
         let data = |batch: &&Batch| batch.producer == producer && batch.commits.is_none();
@@ -70,27 +76,33 @@ pub struct Partition {
     pub exists: bool,
     pub current: State,
     history: Vec<State>,
+    /// The last states of the history that belong to a change under way.
+    under_way: usize,
 }
 
 impl Partition {
     /// A partition that is about to be made.
     pub fn coming() -> Self {
-        Self { exists: false, current: State::default(), history: vec![State::default()] }
+        let history = vec![State::default()];
+        Self { exists: false, current: State::default(), history, under_way: 0 }
     }
 
     /// A change is about to be made.
     pub fn begin(&mut self, state: State) {
         self.history.push(state);
+        self.under_way += 1;
     }
 
     /// The change was made.
     pub fn done(&mut self, state: State) {
         self.current = state;
+        self.under_way = 0;
     }
 
     /// Everything is on the device.
     pub fn synced(&mut self) {
         self.history = vec![self.current.clone()];
+        self.under_way = 0;
     }
 
     /// What an opening found is what the log holds from now on; older states stay possible.
@@ -107,13 +119,13 @@ impl Partition {
     /// What a dead process must leave: all that was acknowledged, and the change under way.
     pub fn after_process_crash(&self) -> Self {
         let mut history = vec![self.current.clone()];
-        history.extend(self.history.last().cloned());
+        history.extend_from_slice(&self.history[self.history.len() - self.under_way..]);
         Self { history, ..self.clone() }
     }
 
     /// Whether a recovered log is one that a crash may leave.
     pub fn check(&self, found: &State) -> Result<(), String> {
-        let needed = self.history.iter().map(|state| state.end).min().unwrap_or(0);
+        let needed = self.history.iter().map(State::records_end).min().unwrap_or(0);
         let highest = self.history.iter().map(|state| state.start).max().unwrap_or(0);
         if found.end < needed {
             return Err(format!("lost: the log ends at {} and not at {needed}", found.end));
@@ -134,12 +146,15 @@ impl Partition {
         }
         let ends: Vec<_> = self.history.iter().map(|state| (state.start, state.end)).collect();
         let latest = self.history.last().unwrap();
+        let expected = latest.from(found.start, found.end);
+        let same = batches.iter().zip(&expected).take_while(|(a, b)| a == b).count();
         Err(format!(
-            "no state that the log was in: {}..{} of {ends:?}; found {:?}, was {:?}",
+            "no state that the log was in: found {}..{} of {ends:?}; after {same} batches found \
+             {:?}, was {:?}",
             found.start,
             found.end,
-            brief(&found.batches),
-            brief(&latest.batches)
+            brief(&batches[same..]),
+            brief(&expected[same..])
         ))
     }
 }
@@ -151,10 +166,11 @@ fn covers(state: &State, found: &State) -> bool {
         || state.batches.iter().any(|batch| batch.last + 1 == found.end || batch.base == found.end)
 }
 
-fn brief(batches: &[Batch]) -> Vec<(i64, i64, String)> {
+fn brief(batches: &[&Batch]) -> Vec<(i64, i64, String)> {
     let text = |batch: &Batch| String::from_utf8_lossy(&batch.values[0][..8]).into_owned();
-    let name =
-        |batch: &Batch| if batch.commits.is_some() { "marker".to_owned() } else { text(batch) };
-    let skipped = batches.len().saturating_sub(8);
-    batches[skipped..].iter().map(|batch| (batch.base, batch.last, name(batch))).collect()
+    let name = |batch: &Batch| match batch.commits {
+        Some(_) => "marker".to_owned(),
+        None => format!("{} {}/{}", text(batch), batch.producer, batch.sequence),
+    };
+    batches.iter().take(4).map(|batch| (batch.base, batch.last, name(batch))).collect()
 }

@@ -37,10 +37,12 @@ impl Random {
 pub fn seed() -> u64 {
     let chosen = std::env::var("KAFKASEG_CRASH_SEED").ok();
     let chosen = chosen.map(|seed| seed.parse().expect("KAFKASEG_CRASH_SEED is a number"));
-    chosen.unwrap_or_else(|| {
+    let seed = chosen.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         u64::from(now.subsec_nanos())
-    })
+    });
+    println!("KAFKASEG_CRASH_SEED={seed}");
+    seed
 }
 
 /// Whether everything is to be tried, and not a sample.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kafkaseg_core::Result;
 use kafkaseg_core::clock::{Clock as _, ManualClock};
 use kafkaseg_core::codec::Encoder;
 use kafkaseg_core::fs::SimFs;
 use kafkaseg_core::log::Log;
 use kafkaseg_core::record::{BatchBuilder, BatchSpec, Codec, ControlType, EndTxnMarker, Origin};
 use kafkaseg_core::uuid::Uuid;
+use kafkaseg_core::{Error, Result};
 
 use crate::model::{Batch, Partition, State};
 use crate::random::Random;
@@ -111,12 +111,15 @@ pub struct Run {
     pub model: BTreeMap<&'static str, Partition>,
     epoch: i32,
     serial: u64,
+    /// Producers begin anew after a truncation and after a failure: a log forgets producers whose
+    /// batches are below its start, and no model can tell which.
+    generation: i64,
 }
 
 impl Run {
     pub fn new(fs: SimFs) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
-        Self { fs, clock, dir: None, model: BTreeMap::new(), epoch: 0, serial: 0 }
+        Self { fs, clock, dir: None, model: BTreeMap::new(), epoch: 0, serial: 0, generation: 0 }
     }
 
     /// Does one step; the model knows of it before and after.
@@ -143,7 +146,7 @@ impl Run {
                 })
             }
             Step::Idempotent { topic, producer, transactional } => {
-                let batch = self.batch(topic, 2, producer, transactional, None);
+                let batch = self.batch(topic, 2, self.id(producer), transactional, None);
                 let mut bytes = encode(&batch, None, self.clock.now_ms(), Codec::None);
                 let epoch = self.epoch;
                 self.append(topic, vec![batch], |log| {
@@ -151,6 +154,7 @@ impl Run {
                 })
             }
             Step::End { topic, producer, commits } => {
+                let producer = self.id(producer);
                 if !self.model[topic].current.open().contains_key(&producer) {
                     return Ok(());
                 }
@@ -168,15 +172,23 @@ impl Run {
                 Ok(())
             }
             Step::Truncate(topic, back) => {
+                self.new_producers();
                 let mut state = self.model[topic].current.clone();
                 let offset = (state.end - back).max(0);
+                if offset <= state.start {
+                    // Nothing may be left: then every segment goes and one is made anew.
+                    self.partition(topic).begin(State::default());
+                }
                 state.truncate(offset);
                 self.change(topic, state, |log| log.truncate_to(offset).map(|_| ()))
             }
             Step::Restart(topic, ahead) => {
+                self.new_producers();
                 let at = self.model[topic].current.end + ahead - 4;
                 let at = at.max(0);
                 let state = State { start: at, end: at, batches: Vec::new() };
+                // Segments go from the newest on: on the way there is any beginning of the log.
+                self.partition(topic).begin(State::default());
                 self.change(topic, state, |log| log.truncate_fully_and_start_at(at, None))
             }
             Step::DeleteRecords(topic, back) => {
@@ -207,7 +219,8 @@ impl Run {
                 self.dir().close()?;
                 self.all_synced();
                 self.dir = None;
-                self.open()
+                self.open()?;
+                self.adopt().map_err(|why| Error::Invalid(format!("after a clean stop: {why}")))
             }
         }
     }
@@ -216,6 +229,36 @@ impl Run {
         self.dir = None;
         self.dir = Some(subject::open(&self.fs, &self.clock)?);
         Ok(())
+    }
+
+    /// The logs hold all that was acknowledged, with or without what was under way. From now on
+    /// they hold what they hold.
+    pub fn adopt(&mut self) -> Result<(), String> {
+        for topic in self.model.keys().copied().collect::<Vec<_>>() {
+            let log = match self.log(topic) {
+                Ok(log) => log,
+                Err(_) if !self.model[topic].exists => {
+                    self.step(&Step::Create(topic)).map_err(|error| error.to_string())?;
+                    continue;
+                }
+                Err(error) => return Err(format!("lost: {topic}: {error}")),
+            };
+            let found = subject::content(&log).map_err(|error| format!("{topic}: {error}"))?;
+            let expected = self.model[topic].after_process_crash();
+            expected.check(&found).map_err(|why| format!("{topic}: {why}"))?;
+            let partition = self.partition(topic);
+            partition.exists = true;
+            partition.adopt(found);
+        }
+        Ok(())
+    }
+
+    fn id(&self, producer: i64) -> i64 {
+        producer + 10 * self.generation
+    }
+
+    pub fn new_producers(&mut self) {
+        self.generation += 1;
     }
 
     pub fn dir(&self) -> &Dir {

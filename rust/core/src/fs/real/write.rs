@@ -34,7 +34,12 @@ impl WriteFs for RealFs {
         match made {
             Ok(()) => {
                 let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-                self.open_dir(above.unwrap_or_else(|| Path::new(".")))?.sync()
+                let above = above.unwrap_or_else(|| Path::new("."));
+                let synced = self.open_dir(above).and_then(|above| above.sync());
+                // Whoever tries again must find it missing, or would take it for durable.
+                synced.inspect_err(|_| {
+                    let _ = rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR);
+                })
             }
             Err(Errno::EXIST) if self.kind(path)? == EntryKind::Directory => Ok(()),
             Err(errno) => Err(fail(errno)),

@@ -1,4 +1,5 @@
 mod corpus;
+mod disk;
 mod model;
 mod rules;
 mod snapshots;
