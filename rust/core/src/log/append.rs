@@ -26,8 +26,10 @@ use crate::segment::active::{Incoming, to_u64};
 struct Set<'a> {
     bytes: &'a [u8],
     origin: Origin,
-    /// The first offset, or a bound below it where an old format does not tell it.
+    /// The first offset, or the last one of the first batch where an old format does not tell it.
     first_offset: i64,
+    /// Where a new segment for the set would begin.
+    base_offset: i64,
     last_offset: i64,
     max_timestamp: i64,
     log_append_time: i64,
@@ -71,6 +73,7 @@ impl<S: WriteFs> Log<S> {
                     bytes,
                     origin,
                     first_offset: valid.header.base_offset,
+                    base_offset: valid.header.base_offset,
                     last_offset: valid.header.last_offset(),
                     max_timestamp: valid.header.max_timestamp,
                     log_append_time: valid.log_append_time,
@@ -119,6 +122,7 @@ impl<S: WriteFs> Log<S> {
             bytes,
             origin: Origin::Coordinator,
             first_offset,
+            base_offset: first_offset,
             last_offset: placed.next_offset.saturating_sub(1),
             max_timestamp: placed.max_timestamp,
             log_append_time: if stamps { now_ms } else { -1 },
@@ -148,7 +152,7 @@ impl<S: WriteFs> Log<S> {
         }
         let (max_timestamp, last_offset) = (set.max_timestamp, set.last_offset);
         let incoming = Incoming { bytes, max_timestamp, last_offset, now_ms };
-        let has_rolled = self.maybe_roll(writer, &incoming, set.first_offset, config)?;
+        let has_rolled = self.maybe_roll(writer, &incoming, set.base_offset, config)?;
         let mut info = AppendInfo {
             base_offset: set.first_offset,
             last_offset,
@@ -284,11 +288,12 @@ fn placed<'a, S: WriteFs>(
             ),
         });
     }
-    let span = facts.last_offset.saturating_sub(i64::from(i32::MAX));
+    let lowest = facts.last_offset.saturating_sub(i64::from(i32::MAX));
     Ok(Set {
         bytes: bytes.get(..facts.valid_bytes).unwrap_or_default(),
         origin,
-        first_offset: facts.first_offset.unwrap_or(span),
+        first_offset: first,
+        base_offset: facts.first_offset.unwrap_or(lowest),
         last_offset: facts.last_offset,
         max_timestamp: facts.max_timestamp,
         log_append_time: -1,

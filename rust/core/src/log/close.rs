@@ -49,10 +49,13 @@ impl<S: WriteFs> Log<S> {
         self.write_epochs(writer)?;
         if let Some(tail) = writer.tail {
             let active = Arc::clone(writer.active().ok_or_else(no_segment)?);
-            active.seal(tail.largest)?;
+            active.finish_times(tail.largest)?;
+            active.seal()?;
         }
+        let has_deleted = !writer.doomed.is_empty();
         self.purge_files(writer, i64::MAX)?;
-        if writer.tail.is_some() || writer.flush.names || end > self.recovery_point() {
+        let has_written = writer.tail.is_some() || !writer.flush.snapshots.is_empty();
+        if has_written || has_deleted || end > self.recovery_point() {
             let plan = self.plan_flush(writer, FlushDepth::Whole);
             self.sync(&plan)?;
         }

@@ -25,6 +25,9 @@ pub const LATEST_TIERED: i64 = -5;
 /// Asks for the first offset that waits to go to tiered storage, which there is none of.
 pub const EARLIEST_PENDING_UPLOAD: i64 = -6;
 
+/// What a thread keeps for its next search.
+const SCRATCH_BYTES_MAX: usize = 2 << 20;
+
 thread_local! {
     static SCRATCH: RefCell<(Vec<u8>, Decoder)> = RefCell::default();
 }
@@ -141,6 +144,9 @@ fn search_entry<F: File>(
     accepts: &dyn Fn(i64, i64) -> bool,
 ) -> Result<Option<TimeOffset>> {
     SCRATCH.with_borrow_mut(|(buffer, decoder)| {
+        if buffer.capacity() > SCRATCH_BYTES_MAX {
+            *buffer = Vec::new();
+        }
         buffer.resize(head.total_bytes(), 0);
         if file.read_at(buffer, position)? < buffer.len() {
             return Err(Error::Changed { path: file.path().to_owned(), what: "was cut short" });

@@ -134,7 +134,8 @@ impl<S: WriteFs> Log<S> {
             epochs: Arc::new(epochs),
             epochs_stale: parts.epochs_stale,
             doomed: Vec::new(),
-            flush: FlushState::new(unflushed, now_ms),
+            // A segment that begins at the recovery point may be newer than the last sync of names.
+            flush: FlushState::new(unflushed, parts.recovery_point <= segment, now_ms),
         };
         if options.replicated {
             let recorded = options.checkpointed.high_watermark.unwrap_or(start);

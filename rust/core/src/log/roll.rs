@@ -68,7 +68,8 @@ impl<S: WriteFs> Log<S> {
         let tail = writer.ready(&config)?;
         writer.take_snapshot(base_offset)?;
         self.remove_strays(base_offset)?;
-        let sealed = active.seal(tail.largest);
+        active.finish_times(tail.largest)?;
+        let sealed = active.seal();
         self.poison_if(sealed)?;
         let segment = match Segment::create(&self.dir, base_offset, &config, now_ms) {
             Ok(segment) => Arc::new(segment),

@@ -51,10 +51,10 @@ pub(crate) struct FlushState {
 }
 
 impl FlushState {
-    pub(crate) fn new(from: i64, now_ms: i64) -> Self {
+    pub(crate) fn new(from: i64, names: bool, now_ms: i64) -> Self {
         Self {
             from,
-            names: false,
+            names,
             snapshots: Vec::new(),
             appends: 0,
             truncations: 0,

@@ -138,23 +138,32 @@ impl<S: WriteFs> Segment<S> {
         Ok(())
     }
 
-    /// A set of many batches can fill an index that had room for one entry. Entries are hints, so
-    /// the ones without room are left out.
+    /// A set of many batches can fill an index that had room for one entry, and the disk can be
+    /// full. Entries are hints, so the ones without room are left out.
     fn index_entry(&self, tail: &mut Tail, last_offset: i64, position: u64) -> Result<()> {
         let position = u32::try_from(position).unwrap_or(u32::MAX);
+        let mut indexed = Ok(());
         if !self.offset_index.is_full() {
-            self.offset_index.append(last_offset, position)?;
+            indexed = self.offset_index.append(last_offset, position);
         }
-        if !self.time_index.is_full() {
-            self.time_index.maybe_append(tail.largest, false)?;
+        if indexed.is_ok() && !self.time_index.is_full() {
+            indexed = self.time_index.maybe_append(tail.largest, false).map(|_| ());
         }
-        tail.since_index = 0;
+        match indexed {
+            Ok(()) => tail.since_index = 0,
+            Err(Error::NoSpace { .. }) => {}
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 
-    /// Ends the segment: the last time-index entry, indexes and file cut to what they hold.
-    pub(crate) fn seal(&self, largest: TimeEntry) -> Result<()> {
-        self.time_index.maybe_append(largest, true)?;
+    /// Adds the last time-index entry. When this fails nothing has changed.
+    pub(crate) fn finish_times(&self, largest: TimeEntry) -> Result<()> {
+        self.time_index.maybe_append(largest, true).map(|_| ())
+    }
+
+    /// Ends the segment: indexes and file are cut to what they hold.
+    pub(crate) fn seal(&self) -> Result<()> {
         self.offset_index.trim()?;
         self.time_index.trim()?;
         let file = self.file()?;

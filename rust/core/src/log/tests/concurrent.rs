@@ -1,3 +1,6 @@
+use std::io::Read as _;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -72,6 +75,43 @@ fn read_for(log: &Log, stop: &AtomicBool, seed: u64, records: &AtomicU64) {
     }
 }
 
+/// Sends slices through a socket, little by little, and checks what comes out.
+fn send_for(log: &Log, stop: &AtomicBool, records: &AtomicU64) {
+    let mut random = Random::new(7);
+    let mut next = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let (sender, mut peer) = UnixStream::pair().unwrap();
+        sender.set_nonblocking(true).unwrap();
+        let fetch = match log.read(next, 1 << 20, Isolation::LogEnd, true) {
+            Ok(fetch) => fetch,
+            Err(Error::OutOfRange { start, .. }) => {
+                next = start;
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let mut bytes = Vec::new();
+        while u64::try_from(bytes.len()).unwrap() < fetch.bytes() {
+            let from = u64::try_from(bytes.len()).unwrap();
+            let sent = fetch.send(sender.as_fd(), from, None);
+            // The pages wait in the socket while the log goes on.
+            std::thread::sleep(Duration::from_micros(random.next() % 2000));
+            match sent {
+                Ok(report) => {
+                    let at = bytes.len();
+                    bytes.resize(at + usize::try_from(report.bytes).unwrap(), 0);
+                    peer.read_exact(&mut bytes[at..]).unwrap();
+                }
+                Err(Error::Changed { .. }) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let (after, count) = check(&bytes, next);
+        records.fetch_add(count, Ordering::Relaxed);
+        next = if fetch.is_empty() { log.start_offset().unwrap() } else { after };
+    }
+}
+
 #[test]
 fn readers_beside_a_writer_that_rolls_truncates_and_deletes_see_only_right_records() {
     let pairs = [
@@ -84,10 +124,16 @@ fn readers_beside_a_writer_that_rolls_truncates_and_deletes_see_only_right_recor
     ];
     let bench = Bench::with(&pairs, |options| options.background_flush = true);
     let (log, stop, records) = (&bench.log, AtomicBool::new(false), AtomicU64::new(0));
+    let sent = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for seed in 0..4 {
             let (stop, records) = (&stop, &records);
             scope.spawn(move || read_for(log, stop, seed, records));
+        }
+        let sent = &sent;
+        for _ in 0..2 {
+            let stop = &stop;
+            scope.spawn(move || send_for(log, stop, sent));
         }
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
@@ -116,6 +162,8 @@ fn readers_beside_a_writer_that_rolls_truncates_and_deletes_see_only_right_recor
     });
     let seen = records.load(Ordering::Relaxed);
     assert!(seen > 10_000, "{seen} records were read");
+    let sent = sent.load(Ordering::Relaxed);
+    assert!(sent > 1_000, "{sent} records were sent");
     log.close().unwrap();
 }
 

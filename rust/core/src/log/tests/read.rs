@@ -230,10 +230,10 @@ fn megabytes() -> (Bench, Vec<u8>) {
 #[test]
 fn a_blocking_socket_gets_everything() {
     let (bench, expected) = megabytes();
-    let (sender, mut receiver) = UnixStream::pair().unwrap();
+    let (sender, mut peer) = UnixStream::pair().unwrap();
     let reading = std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        receiver.read_to_end(&mut bytes).unwrap();
+        peer.read_to_end(&mut bytes).unwrap();
         bytes
     });
     let fetch = bench.log.read(0, u64::MAX, Isolation::LogEnd, true).unwrap();
@@ -250,7 +250,7 @@ fn a_blocking_socket_gets_everything() {
 #[test]
 fn a_full_socket_ends_a_send_that_goes_on_later() {
     let (bench, expected) = megabytes();
-    let (sender, mut receiver) = UnixStream::pair().unwrap();
+    let (sender, mut peer) = UnixStream::pair().unwrap();
     sender.set_nonblocking(true).unwrap();
     let fetch = bench.log.read(0, u64::MAX, Isolation::LogEnd, true).unwrap();
     let mut from = 0;
@@ -263,7 +263,7 @@ fn a_full_socket_ends_a_send_that_goes_on_later() {
         parts += 1;
         let at = received.len();
         received.resize(at + usize::try_from(report.bytes).unwrap(), 0);
-        receiver.read_exact(&mut received[at..]).unwrap();
+        peer.read_exact(&mut received[at..]).unwrap();
     }
     assert!(parts > 1, "the socket was never full");
     assert!(received == expected);
@@ -272,7 +272,7 @@ fn a_full_socket_ends_a_send_that_goes_on_later() {
 #[test]
 fn a_blocking_send_gives_up_when_its_time_is_over() {
     let (bench, _) = megabytes();
-    let (sender, _receiver) = UnixStream::pair().unwrap();
+    let (sender, _peer) = UnixStream::pair().unwrap();
     let fetch = bench.log.read(0, u64::MAX, Isolation::LogEnd, true).unwrap();
     let report = fetch.send(sender.as_fd(), 0, Some(Duration::from_millis(20))).unwrap();
     assert!(!report.is_complete && report.bytes > 0);
@@ -284,14 +284,14 @@ fn a_blocking_send_gives_up_when_its_time_is_over() {
 #[test]
 fn a_send_meets_a_truncation_with_an_error() {
     let (bench, expected) = megabytes();
-    let (sender, mut receiver) = UnixStream::pair().unwrap();
+    let (sender, mut peer) = UnixStream::pair().unwrap();
     sender.set_nonblocking(true).unwrap();
     let fetch = bench.log.read(0, u64::MAX, Isolation::LogEnd, true).unwrap();
     let sent = fetch.send(sender.as_fd(), 0, None).unwrap();
     bench.log.truncate_to(1).unwrap();
     client(&bench.log, &batch(1, &vec![255; 100_000])).unwrap();
     let mut received = vec![0; usize::try_from(sent.bytes).unwrap()];
-    receiver.read_exact(&mut received).unwrap();
+    peer.read_exact(&mut received).unwrap();
     assert!(expected.starts_with(&received), "what was sent was right");
     let error = fetch.send(sender.as_fd(), sent.bytes, None).unwrap_err();
     assert!(matches!(error, Error::Changed { what: "was truncated", .. }), "{error}");
@@ -300,8 +300,8 @@ fn a_send_meets_a_truncation_with_an_error() {
 #[test]
 fn a_closed_peer_is_an_error_and_no_signal() {
     let (bench, _) = megabytes();
-    let (sender, receiver) = UnixStream::pair().unwrap();
-    drop(receiver);
+    let (sender, peer) = UnixStream::pair().unwrap();
+    drop(peer);
     let fetch = bench.log.read(0, u64::MAX, Isolation::LogEnd, true).unwrap();
     assert!(matches!(fetch.send(sender.as_fd(), 0, None), Err(Error::Io { .. })));
 }
