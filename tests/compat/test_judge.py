@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.compat.judge import Judge, JudgedLog
+from tests.compat.judge import Answer, Judge, JudgedLog
 from tests.compat.replay import Partition, RawBatch, batches, file_differences, partitions
+from tests.compat.scripts import DIRECTORY, ROLES, JudgeSubject, write_script
 from tests.corpus import Case, cases
 
 RELEASES = {"4.3.0", "3.9.1"}
@@ -21,6 +22,29 @@ RELEASES = {"4.3.0", "3.9.1"}
 NO_ROLL = {"internal.segment.bytes": str(2**31 - 1), "segment.ms": str(2**62), "segment.jitter.ms": "0"}
 #: Leader epochs that ended with kill -9; all others with a clean stop.
 KILLED = {("epochs-4.3.0", 6)}
+SCRIPTS = 12
+#: What the scripts of each role try between them.
+COMMON = {
+    *("open", "close", "abandon", "flush", "roll", "run_tasks", "expire_producers"),
+    *("read", "offset_for_time", "end_offset_for_epoch"),
+    *("delete_records", "apply_retention", "truncate_to", "truncate_fully"),
+}
+OPERATIONS = {
+    "embedded": COMMON | {"append_leader"},
+    "leader": COMMON | {"append_leader", "assign_epoch", "set_high_watermark"},
+    "follower": COMMON | {"append_follower", "set_high_watermark"},
+}
+LEADER_ERRORS = {
+    *("CORRUPT_MESSAGE", "INVALID_RECORD", "INVALID_TIMESTAMP", "MESSAGE_TOO_LARGE", "OFFSET_OUT_OF_RANGE"),
+    *("INVALID_PRODUCER_EPOCH", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_TXN_STATE"),
+    "TRANSACTION_COORDINATOR_FENCED",
+}
+ERRORS = {
+    "embedded": LEADER_ERRORS,
+    "leader": LEADER_ERRORS,
+    # Offsets out of order have no name in the protocol: no client causes them.
+    "follower": {"CORRUPT_MESSAGE", "OFFSET_OUT_OF_RANGE", "RECORD_LIST_TOO_LARGE", "UNKNOWN_SERVER_ERROR"},
+}
 #: Timestamps that clients set far off; the broker's clock was not there.
 SENSIBLE_MS = range(1_600_000_000_000, 4_000_000_000_000)
 
@@ -146,3 +170,28 @@ def test_the_judge_recovers_as_the_broker_did(judge: Judge, tmp_path: Path, name
     log.assign_epoch(after.epochs[-1][0])
     log.close()
     assert file_differences(directory, after.path) == {}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_script_ends_in_the_same_files_every_time(judge: Judge, tmp_path: Path, role: str) -> None:
+    """Answers and files follow from the operations and the clock in them alone; and scripts try much."""
+    operations, errors, duplicates = set(), set(), 0
+    for seed in range(SCRIPTS):
+        first, second = tmp_path / f"{seed}-first", tmp_path / f"{seed}-second"
+        script = write_script(judge, first, seed, role)
+        subject = JudgeSubject(judge, second)
+        for step in script.steps:
+            assert without_paths(step.run(subject)) == without_paths(step.answer), step.operation
+        assert file_differences(second / DIRECTORY, first / DIRECTORY) == {}
+        operations |= script.operations
+        errors |= script.errors
+        duplicates += sum(step.answer.get("duplicate", False) for step in script.steps)
+    assert operations >= OPERATIONS[role]
+    assert errors >= ERRORS[role]
+    if role != "follower":
+        assert duplicates > 0
+
+
+def without_paths(answer: Answer) -> Answer:
+    """Some messages name files."""
+    return {name: value for name, value in answer.items() if name != "message"}
