@@ -5,6 +5,8 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.util.Map;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.storage.internals.log.LogConfig;
@@ -18,12 +20,14 @@ import org.apache.kafka.storage.internals.log.TimeIndex;
  * <p>Each line on standard input is a JSON object: "kind", "path", "base_offset", "first" and "span"
  * (targets are drawn from first, first + 1, ... first + span - 1), "lookups", "seed". Kinds: "index"
  * and "timeindex" search the file at "path"; "position" and "time" look up an offset's batch and a
- * timestamp's record in the segment of the directory at "path". The answer has "seconds", "lookups"
+ * timestamp's record in the segment of the directory at "path". The answer has "seconds", "cpu", "lookups"
  * and "sum": of the positions or offsets found, so that another program can show that it found the
  * same for the same seed (see {@link #next}).
  */
 public final class LookupLog {
   private static final ObjectMapper JSON = new ObjectMapper();
+
+  private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
   private long random;
 
@@ -79,11 +83,14 @@ public final class LookupLog {
     long lookups = job.get("lookups").asLong();
     long sum = 0;
     long start = System.nanoTime();
+    long startCpu = THREADS.getCurrentThreadCpuTime();
     for (long number = 0; number < lookups; number++) {
       sum += search.find(next(first, span));
     }
+    double cpu = (THREADS.getCurrentThreadCpuTime() - startCpu) / 1e9;
     double seconds = (System.nanoTime() - start) / 1e9;
-    return JSON.createObjectNode().put("seconds", seconds).put("lookups", lookups).put("sum", sum);
+    ObjectNode answer = JSON.createObjectNode().put("seconds", seconds).put("cpu", cpu);
+    return answer.put("lookups", lookups).put("sum", sum);
   }
 
   /** Serves jobs until standard input ends. */

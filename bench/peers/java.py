@@ -136,7 +136,7 @@ class JavaLookup(JavaPeer):
     main = "LookupLog"
 
     def round(self, lookups: Lookups, seed: int) -> dict[str, Any]:
-        """The answer has seconds and the sum of what was found for `draw_targets` of the same seed."""
+        """The answer has seconds, cpu and the sum of what was found for `draw_targets` of the same seed."""
         return self.run(
             {
                 "kind": lookups.kind,

@@ -124,10 +124,11 @@ def lookup_figures(total_bytes: int, rounds: int) -> dict[str, Any]:
             for number in range(WARM_UP_ROUNDS + rounds):
                 answer = java.round(lookups, seed=number)
                 if number >= WARM_UP_ROUNDS:
-                    timing.add(answer["seconds"])
+                    timing.add(answer["seconds"], answer["cpu"])
         figures[name] = {
             "ns_median": timing.median / lookups.count * 1e9,
             "ns_best": timing.best / lookups.count * 1e9,
+            "ns_cpu": timing.cpu_median / lookups.count * 1e9,
             "last_seed": WARM_UP_ROUNDS + rounds - 1,
             "last_sum": answer["sum"],
             **timing.summary(),
