@@ -1,8 +1,9 @@
-"""Kafka's log as a library: reads Kafka's own partition directories, no broker needed."""
+"""Kafka's log as a library: reads and writes Kafka's own partition directories, no broker needed."""
 
 from __future__ import annotations
 
-from kafkaseg._native import __version__
+from kafkaseg._native import ManualClock, __version__
+from kafkaseg.directory import LogDir
 from kafkaseg.errors import (
     CorruptLogError,
     DirectoryLockedError,
@@ -27,7 +28,22 @@ from kafkaseg.files import (
     parse_name,
     read_checkpoint,
 )
+from kafkaseg.info import (
+    AbortedTransaction,
+    AppendInfo,
+    Cut,
+    DirectoryRecovery,
+    Durability,
+    MetaProperties,
+    OffsetAndTimestamp,
+    Recovery,
+    Retained,
+    SegmentInfo,
+    TableInfo,
+    Upkeep,
+)
 from kafkaseg.internal import InternalRecord, decode_control, decode_internal, internal_records
+from kafkaseg.log import Fetched, Log, Sent, Slice
 from kafkaseg.record import (
     DecodedBatch,
     Record,
@@ -38,35 +54,52 @@ from kafkaseg.record import (
     patch_batch,
 )
 from kafkaseg.report import Damage, Report
-from kafkaseg.scan import COLUMNS, OffsetAndTimestamp, Scan, batches, offsets_for_time, scan
+from kafkaseg.scan import COLUMNS, Scan, batches, offsets_for_time, scan
 
 __all__ = [
     "COLUMNS",
+    "AbortedTransaction",
+    "AppendInfo",
     "CorruptLogError",
+    "Cut",
     "Damage",
     "DecodedBatch",
     "DirectoryLockedError",
+    "DirectoryRecovery",
+    "Durability",
+    "Fetched",
     "InternalRecord",
     "InvalidArgumentError",
     "KafkasegError",
     "LimitExceededError",
+    "Log",
     "LogChangedError",
+    "LogDir",
     "LogFileNotFoundError",
     "LogIOError",
     "LogPermissionError",
+    "ManualClock",
+    "MetaProperties",
     "MetadataSnapshotName",
     "OffsetAndTimestamp",
     "OffsetOutOfRangeError",
     "PartitionName",
     "Record",
+    "Recovery",
     "RejectedError",
     "Report",
+    "Retained",
     "Scan",
     "SegmentFileName",
+    "SegmentInfo",
+    "Sent",
+    "Slice",
     "StorageFullError",
     "StorageOfflineError",
     "StoredRecord",
+    "TableInfo",
     "UnsupportedFormatError",
+    "Upkeep",
     "__version__",
     "batches",
     "decode_batch",

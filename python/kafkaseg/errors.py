@@ -90,9 +90,13 @@ class LogChangedError(KafkasegError):
 
 
 class RejectedError(KafkasegError):
-    """Good bytes in the wrong state; `code` is Kafka's name of the error."""
+    """Good bytes in the wrong state; `code` is Kafka's name of the error.
+
+    `records` lists the failing records as (index, message), where single records are to blame.
+    """
 
     code: str
+    records: tuple[tuple[int, str], ...] = ()
 
 
 class InvalidArgumentError(KafkasegError, ValueError):

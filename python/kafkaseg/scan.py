@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Self
 
 from kafkaseg import _native
 from kafkaseg.errors import InvalidArgumentError
+from kafkaseg.info import OffsetAndTimestamp
 from kafkaseg.report import Report, from_native
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     _Time = int | datetime | None
     _Isolation = Literal["read_uncommitted", "read_committed"]
 
-__all__ = ["COLUMNS", "OffsetAndTimestamp", "Scan", "batches", "offsets_for_time", "scan"]
+__all__ = ["COLUMNS", "Scan", "batches", "offsets_for_time", "scan"]
 
 #: Columns of Spark's Kafka source, which a scan gives when none are named.
 _DEFAULT = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
@@ -49,15 +49,6 @@ COLUMNS = (
 _BATCH_BYTES_MIN = 1 << 10
 _BATCH_BYTES_MAX = 1 << 30
 _THREADS_MAX = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetAndTimestamp:
-    """An answer of `offsets_for_time`; the timestamp is -1 where the answer is not a record."""
-
-    offset: int
-    timestamp: int
-    leader_epoch: int | None
 
 
 def scan(

@@ -54,6 +54,11 @@ SAMPLES: dict[str, tuple[type[BaseException], type[BaseException], dict[str, obj
     ),
     "Changed": (kafkaseg.LogChangedError, kafkaseg.KafkasegError, {"path": PATH}),
     "Rejected": (kafkaseg.RejectedError, kafkaseg.KafkasegError, {"code": "INVALID_PRODUCER_EPOCH"}),
+    "RejectedRecords": (
+        kafkaseg.RejectedError,
+        kafkaseg.KafkasegError,
+        {"code": "INVALID_RECORD", "records": ((3, "the topic is compacted and the record has no key"),)},
+    ),
     "Invalid": (kafkaseg.InvalidArgumentError, ValueError, {}),
     "Interrupted": (KeyboardInterrupt, KeyboardInterrupt, {}),
 }

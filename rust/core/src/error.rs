@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::record::CorruptKind;
+use crate::record::{CorruptKind, RecordError};
 
 /// The result of everything in this crate that touches a file.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -93,6 +93,16 @@ pub enum Error {
         /// Why, with the values that clash.
         reason: String,
     },
+    /// Records that break the rules of their topic, for which Kafka refuses the whole set.
+    #[error("{code}: {reason}")]
+    RejectedRecords {
+        /// Kafka's name of the error.
+        code: &'static str,
+        /// How many records fail, and the first of them.
+        reason: String,
+        /// The failing records, at most [`crate::limits::RECORD_ERRORS_MAX`] of them.
+        records: Vec<RecordError>,
+    },
     /// The caller's argument makes no sense.
     #[error("{0}")]
     Invalid(String),
@@ -115,6 +125,14 @@ impl Error {
     /// Damage of a file at a position.
     pub fn corrupt(file: &Path, position: u64, kind: CorruptKind) -> Self {
         Self::Corrupt { file: file.to_owned(), position, kind }
+    }
+
+    /// Kafka's name of the error, where the bytes were good and the log refused them.
+    pub fn rejection(&self) -> Option<&'static str> {
+        match self {
+            Self::Rejected { code, .. } | Self::RejectedRecords { code, .. } => Some(code),
+            _ => None,
+        }
     }
 
     /// Whether the operating system said that the file is not there.

@@ -5,7 +5,11 @@
 
 mod bytes;
 pub mod checkpoint;
+pub mod clock;
 pub mod codec;
+pub mod config;
+pub mod dir;
+pub mod epoch;
 pub mod error;
 pub mod fs;
 #[cfg(test)]
@@ -15,6 +19,7 @@ pub mod fuzzing;
 pub mod index;
 pub mod internal;
 pub mod limits;
+pub mod log;
 pub mod names;
 pub mod producer;
 pub mod record;

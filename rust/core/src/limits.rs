@@ -56,3 +56,27 @@ pub const TEXT_FILE_BYTES_MAX: u64 = 64 << 20;
 /// Values that one message of an internal topic may hold. The smallest take a byte on disk and some
 /// sixty in memory; a partition list of 1 MiB, Kafka's default for a batch, holds 300,000.
 pub const MESSAGE_VALUES_MAX: usize = 4 << 20;
+
+/// Inflated bytes of one batch from a client. Kafka bounds only the compressed size, so that a
+/// small batch of zeros could fill the memory of its reader.
+pub const CLIENT_BATCH_BYTES_MAX: usize = 64 << 20;
+
+/// Inflated bytes that one compressed byte of a client's batch may turn into: what deflate reaches
+/// at most on bytes that carry nothing. Zstandard goes further.
+pub const CLIENT_INFLATE_RATIO_MAX: usize = 1_000;
+
+/// Inflated size up to which the ratio is not looked at: real brokers hold batches of a few MiB of
+/// equal bytes in a few hundred, and what a decoder keeps anyway harms nobody.
+pub const CLIENT_INFLATE_FREE_BYTES: usize = INFLATE_WINDOW_BYTES;
+
+/// Failing records that a refusal lists. A batch can hold millions, and their messages would take
+/// more memory than the batch.
+pub const RECORD_ERRORS_MAX: usize = 1_000;
+
+/// Partitions that one request may make. Kafka refuses more, because its controller writes them as
+/// one batch.
+pub const PARTITIONS_PER_REQUEST_MAX: i32 = 10_000;
+
+/// Largest producer snapshot that is read: 23 million producers. Kafka forgets a producer after a
+/// day of silence.
+pub const PRODUCER_SNAPSHOT_BYTES_MAX: u64 = 1 << 30;

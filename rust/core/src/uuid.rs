@@ -4,6 +4,7 @@
 //! directories under deletion carry the same 16 bytes as 32 lowercase hexadecimal digits.
 
 use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// A 128-bit identifier, most significant byte first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -21,6 +22,19 @@ impl Uuid {
     /// Whether this is one of the hundred values that never identify a directory.
     pub fn is_reserved(self) -> bool {
         u128::from_be_bytes(self.0) < 100
+    }
+
+    /// A new identifier. As in Kafka its text never begins with a dash, so that it can be given on a
+    /// command line.
+    pub fn random() -> Self {
+        loop {
+            // The standard library seeds each of these from the operating system.
+            let half = || RandomState::new().build_hasher().finish();
+            let id = Self(((u128::from(half()) << 64) | u128::from(half())).to_be_bytes());
+            if !id.is_reserved() && !id.to_string().starts_with('-') {
+                return id;
+            }
+        }
     }
 
     /// Reads the text form. Padding is accepted and the unused low bits of the last character are

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use kafkaseg_core::record::{RecordError, RecordFault};
 use kafkaseg_core::{CorruptKind, Error};
 use pyo3::IntoPyObjectExt;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 /// Turns an engine error into the Python exception that its caller can act on.
 pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
@@ -70,6 +71,11 @@ fn build(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         Error::Changed { path, .. } => plain("LogChangedError", &[("path", file(py, path)?)]),
         Error::Rejected { code, .. } => {
             plain("RejectedError", &[("code", code.into_bound_py_any(py)?)])
+        }
+        Error::RejectedRecords { code, records, .. } => {
+            let records = records.iter().map(|record| (record.index, record.fault.to_string()));
+            let records = PyTuple::new(py, records.collect::<Vec<_>>())?.into_any();
+            plain("RejectedError", &[("code", code.into_bound_py_any(py)?), ("records", records)])
         }
         Error::Invalid(_) => plain("InvalidArgumentError", &[]),
         Error::Interrupted => Ok(PyKeyboardInterrupt::new_err(())),
@@ -136,6 +142,11 @@ pub(crate) fn raise_sample(py: Python<'_>, variant: &str) -> PyResult<()> {
         "OutOfRange" => Error::OutOfRange { asked: 7, start: 10, end: 20 },
         "Changed" => Error::Changed { path, what: "was deleted" },
         "Rejected" => Error::Rejected { code: "INVALID_PRODUCER_EPOCH", reason: "fenced".into() },
+        "RejectedRecords" => Error::RejectedRecords {
+            code: "INVALID_RECORD",
+            reason: "1 record fails".into(),
+            records: vec![RecordError { index: 3, fault: RecordFault::NullKey }],
+        },
         "Invalid" => Error::Invalid("no".into()),
         "Interrupted" => Error::Interrupted,
         other => Error::Invalid(format!("no error variant {other:?}")),

@@ -1,9 +1,11 @@
 //! The files beside the segments, and the grammar of names.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kafkaseg_core::checkpoint::{
-    CleanShutdown, LeaderEpochs, MetaProperties, OffsetCheckpoint, PartitionMetadata, QuorumState,
+    CleanShutdown, LeaderEpochs, MetaProperties, OffsetCheckpoint, PartitionMetadata, Properties,
+    QuorumState,
 };
 use kafkaseg_core::fs::{Dir, Fs, RealDir, RealFile, RealFs};
 use kafkaseg_core::index::{OffsetIndexView, TimeIndexView, TxnIndexView};
@@ -220,4 +222,14 @@ impl Checkpoint {
 #[pyfunction]
 pub(crate) fn read_checkpoint(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
     run(py, |_| Checkpoint::read(&path))?.into_python(py)
+}
+
+/// The keys and values of a `.properties` file.
+#[pyfunction]
+pub(crate) fn read_properties(py: Python<'_>, path: PathBuf) -> PyResult<BTreeMap<String, String>> {
+    run(py, |_| {
+        let properties = Properties::decode(&read_whole(&path)?)
+            .map_err(|kind| Error::corrupt(&path, 0, kind))?;
+        Ok(properties.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    })
 }

@@ -4,13 +4,16 @@
 
 mod arrow;
 mod batch;
+mod dir;
 mod error;
 mod files;
 mod internal;
+mod log;
 mod names;
 mod probe;
 mod pulse;
 mod scan;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -26,11 +29,15 @@ mod _native {
     #[pymodule_export]
     use super::batch::{decode_batch, encode_batch, encode_marker, patch_batch};
     #[pymodule_export]
+    use super::dir::NativeDir;
+    #[pymodule_export]
     use super::error::raise_sample;
     #[pymodule_export]
-    use super::files::{read_checkpoint, read_index};
+    use super::files::{read_checkpoint, read_index, read_properties};
     #[pymodule_export]
     use super::internal::{InternalReader, decode_control, decode_internal, is_internal};
+    #[pymodule_export]
+    use super::log::{ManualClock, NativeFetch, NativeLog};
     #[pymodule_export]
     use super::names::{parse_partition_name, parse_segment_name, parse_snapshot_name};
     #[pymodule_export]

@@ -36,6 +36,11 @@ impl Signals {
         }
     }
 
+    /// What a signal handler raised, if one did.
+    pub(crate) fn take_raised(&mut self) -> Option<PyErr> {
+        self.raised.take()
+    }
+
     /// The exception for an error: what the signal handler raised, if that is why.
     pub(crate) fn exception(self, py: Python<'_>, error: Error) -> PyErr {
         match (error, self.raised) {

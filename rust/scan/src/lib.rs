@@ -2,7 +2,8 @@
 //!
 //! [`Discovery`] finds partitions, [`Plan`] takes a snapshot and decides what to read, [`Reader`]
 //! reads it. Everything is synchronous and starts no thread, so that a process that forks may scan;
-//! only [`ParallelReader`] starts threads, and they end with it. Nothing here writes.
+//! only [`ParallelReader`] starts threads, and they end with it. Nothing here writes to what it reads;
+//! [`TableWriter`] is the way back, from Arrow into a log that the caller owns.
 
 mod batches;
 mod columns;
@@ -19,6 +20,7 @@ mod reader;
 mod report;
 mod schema;
 mod snapshot;
+mod table;
 mod times;
 
 pub use batches::batches;
@@ -33,4 +35,5 @@ pub use reader::Reader;
 pub use report::{Place, Report};
 pub use schema::{Column, schema_of};
 pub use snapshot::{Partition, Segment};
+pub use table::{Appended, TableOptions, TableWriter};
 pub use times::{TimeAnswer, TimeQuery, offset_for_time};

@@ -68,12 +68,18 @@ impl LeaderEpochs {
         Some(entry.epoch)
     }
 
-    fn assign(&mut self, entry: EpochEntry) {
+    /// Entries that already increase in both.
+    pub(crate) fn from_entries(entries: Vec<EpochEntry>) -> Self {
+        Self { entries }
+    }
+
+    /// Adds an entry and removes those that it contradicts; false when it says nothing new.
+    pub(crate) fn assign(&mut self, entry: EpochEntry) -> bool {
         let repeats = |last: &EpochEntry| {
             last.epoch == entry.epoch && last.start_offset <= entry.start_offset
         };
         if self.entries.last().is_some_and(repeats) {
-            return;
+            return false;
         }
         while self.entries.last().is_some_and(|last| {
             last.epoch >= entry.epoch || last.start_offset >= entry.start_offset
@@ -81,6 +87,7 @@ impl LeaderEpochs {
             self.entries.pop();
         }
         self.entries.push(entry);
+        true
     }
 }
 

@@ -60,6 +60,16 @@ impl OffsetCheckpoint {
         partitions.insert(partition, offset);
     }
 
+    /// Forgets a partition.
+    pub fn remove(&mut self, topic: &str, partition: i32) {
+        if let Some(partitions) = self.topics.get_mut(topic) {
+            partitions.remove(&partition);
+            if partitions.is_empty() {
+                self.topics.remove(topic);
+            }
+        }
+    }
+
     /// Every entry, in order of topic and partition.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i32, i64)> {
         self.topics.iter().flat_map(|(topic, partitions)| {

@@ -3,9 +3,17 @@
 //! Everything in the engine that touches a disk goes through these traits, so that a test can put
 //! another disk underneath, fail any call, and prove that a reader never writes.
 
+mod mmap;
 mod real;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
+mod write;
 
-pub use real::{RealDir, RealFile, RealFs};
+pub use mmap::RealMap;
+pub use real::{RealDir, RealFile, RealFs, RealLock};
+#[cfg(any(test, feature = "sim"))]
+pub use sim::SimFs;
+pub use write::{Create, Map, Sent, WriteDir, WriteFile, WriteFs, replace_file};
 
 use std::path::Path;
 

@@ -1,7 +1,14 @@
-//! The real file system, read with `pread` only.
+//! The real file system: opened and read here, with `pread` only; written in `real/write.rs`.
 //!
 //! Files of a directory that we do not own are never mapped: a file cut short under a map kills
 //! the process, a short `pread` is a value.
+
+mod lock;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use lock::RealLock;
 
 use std::io;
 use std::os::fd::OwnedFd;

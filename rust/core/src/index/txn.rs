@@ -50,6 +50,24 @@ impl AbortedTxn {
         })
     }
 
+    /// Checks that the entry can stand after one with that last offset in a segment's index.
+    pub(super) fn check_after(
+        &self,
+        previous: Option<i64>,
+        base_offset: i64,
+    ) -> Result<(), CorruptKind> {
+        if self.last_offset < base_offset {
+            return Err(CorruptKind::Side("transaction index entry is below the base offset"));
+        }
+        if self.first_offset > self.last_offset {
+            return Err(CorruptKind::Side("transaction index entry ends before it starts"));
+        }
+        if previous.is_some_and(|previous| previous >= self.last_offset) {
+            return Err(CorruptKind::Side("transaction index offsets do not increase"));
+        }
+        Ok(())
+    }
+
     /// Appends the entry's bytes.
     pub fn encode(&self, output: &mut Vec<u8>) {
         output.extend([0, 0]);
@@ -112,15 +130,7 @@ impl<'a> TxnIndexView<'a> {
         let mut previous = None;
         for entry in self.iter() {
             let entry = entry?;
-            if entry.last_offset < self.base_offset {
-                return Err(CorruptKind::Side("transaction index entry is below the base offset"));
-            }
-            if entry.first_offset > entry.last_offset {
-                return Err(CorruptKind::Side("transaction index entry ends before it starts"));
-            }
-            if previous.is_some_and(|previous| previous >= entry.last_offset) {
-                return Err(CorruptKind::Side("transaction index offsets do not increase"));
-            }
+            entry.check_after(previous, self.base_offset)?;
             previous = Some(entry.last_offset);
         }
         Ok(())

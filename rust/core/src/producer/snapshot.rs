@@ -86,6 +86,26 @@ pub struct ProducerSnapshot {
 }
 
 impl ProducerSnapshot {
+    /// Bytes before the entries.
+    pub const HEAD_BYTES: usize = 10;
+
+    /// Checks version and count against the size of the whole file, before it is read.
+    pub fn check_head(head: &[u8], file_bytes: u64) -> Result<(), CorruptKind> {
+        let mut reader = Reader::new(head, SHORT);
+        if reader.i16()? != VERSION {
+            return Err(CorruptKind::Side("producer snapshot version is not 1"));
+        }
+        reader.u32()?;
+        let whole = u64::try_from(reader.i32()?)
+            .ok()
+            .and_then(|count| count.checked_mul(u64::try_from(ENTRY_BYTES).ok()?))
+            .and_then(|entries| entries.checked_add(u64::try_from(Self::HEAD_BYTES).ok()?));
+        if whole != Some(file_bytes) {
+            return Err(CorruptKind::Side("producer snapshot count does not match its size"));
+        }
+        Ok(())
+    }
+
     /// Reads a snapshot file.
     pub fn decode(bytes: &[u8]) -> Result<Self, CorruptKind> {
         let mut reader = Reader::new(bytes, SHORT);

@@ -21,7 +21,7 @@ use crate::limits::{BATCH_HEADER_BYTES, CRC_COVERS_FROM, LOG_OVERHEAD};
 
 /// Bytes after the header that a batch can hold: its length field is an i32 and counts the header
 /// but for the framing.
-const PAYLOAD_BYTES_MAX: usize = 2_147_483_647 - (BATCH_HEADER_BYTES - LOG_OVERHEAD);
+pub(super) const PAYLOAD_BYTES_MAX: usize = 2_147_483_647 - (BATCH_HEADER_BYTES - LOG_OVERHEAD);
 
 /// Collects records and makes a batch of them.
 #[derive(Debug, Clone)]
@@ -245,14 +245,14 @@ impl BatchBuilder {
 
 /// Puts length and checksum into a batch that is otherwise finished. Both stand before the part
 /// that is summed, so the checksum can be taken first.
-fn seal(header: &mut BatchHeader, batch: &mut [u8]) {
+pub(super) fn seal(header: &mut BatchHeader, batch: &mut [u8]) {
     header.crc = crc32c(batch.get(CRC_COVERS_FROM..).unwrap_or_default());
     if let Some(head) = batch.first_chunk_mut() {
         *head = header.write();
     }
 }
 
-fn batch_length(total: usize) -> Result<i32> {
+pub(super) fn batch_length(total: usize) -> Result<i32> {
     total.checked_sub(LOG_OVERHEAD).and_then(|length| i32::try_from(length).ok()).ok_or_else(|| {
         Error::TooLarge {
             what: "batch",

@@ -1,0 +1,88 @@
+//! Leader epochs of a log: the cache that readers see and its file.
+//!
+//! A new epoch is in the file before a batch of it is in the log: an epoch that the file lacks
+//! would let a later leader keep records that were never committed. Entries that the file has too
+//! many do no harm, so what a truncation drops from the cache leaves the file with the next flush.
+
+use std::sync::Arc;
+
+use super::Log;
+use super::append::entries;
+use super::writer::Writer;
+use crate::epoch::EpochCache;
+use crate::error::Result;
+use crate::fs::{WriteFs, replace_file};
+use crate::names::LEADER_EPOCH_CHECKPOINT;
+use crate::record::EntryView;
+
+impl<S: WriteFs> Log<S> {
+    /// Notes that an epoch begins at the log's end: what a leader does before its first batch.
+    pub fn assign_epoch(&self, epoch: i32) -> Result<()> {
+        let mut writer = self.writer()?;
+        let mut epochs = (*writer.epochs).clone();
+        if epochs.assign(epoch, writer.end.offset)? {
+            self.replace_epochs(&mut writer, epochs)?;
+            self.publish(&writer);
+        }
+        Ok(())
+    }
+
+    /// Notes the epochs of batches that are about to be written. Old formats have none, and a log
+    /// that gets such batches cannot tell by epochs what others have.
+    pub(super) fn assign_epochs(&self, writer: &mut Writer<S>, bytes: &[u8]) -> Result<()> {
+        let mut changed: Option<EpochCache> = None;
+        for entry in entries(bytes) {
+            let epochs = changed.as_ref().unwrap_or(&writer.epochs);
+            match entry {
+                EntryView::Batch(batch) => {
+                    let (epoch, offset) = (batch.header().leader_epoch, batch.header().base_offset);
+                    let repeats = epochs
+                        .latest()
+                        .is_some_and(|last| last.epoch == epoch && last.start_offset <= offset);
+                    if epoch >= 0 && !repeats {
+                        let epochs = changed.get_or_insert_with(|| (*writer.epochs).clone());
+                        epochs.assign(epoch, offset)?;
+                    }
+                }
+                EntryView::Legacy(_) if !epochs.entries().is_empty() => {
+                    changed = Some(EpochCache::default());
+                }
+                EntryView::Legacy(_) => {}
+            }
+        }
+        match changed {
+            Some(epochs) => self.replace_epochs(writer, epochs),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes epochs and then has them.
+    fn replace_epochs(&self, writer: &mut Writer<S>, epochs: EpochCache) -> Result<()> {
+        replace_file(&*self.dir, LEADER_EPOCH_CHECKPOINT, &epochs.encode())?;
+        writer.epochs = Arc::new(epochs);
+        writer.epochs_stale = false;
+        Ok(())
+    }
+
+    /// Changes the cache alone.
+    pub(super) fn change_epochs(
+        &self,
+        writer: &mut Writer<S>,
+        change: impl FnOnce(&mut EpochCache) -> bool,
+    ) {
+        let mut epochs = (*writer.epochs).clone();
+        if change(&mut epochs) {
+            writer.epochs = Arc::new(epochs);
+            writer.epochs_stale = true;
+        }
+    }
+
+    /// Brings the file up to date with the cache.
+    pub(super) fn write_epochs(&self, writer: &mut Writer<S>) -> Result<()> {
+        if writer.epochs_stale {
+            replace_file(&*self.dir, LEADER_EPOCH_CHECKPOINT, &writer.epochs.encode())?;
+            writer.epochs_stale = false;
+        }
+        Ok(())
+    }
+}

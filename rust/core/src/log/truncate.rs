@@ -1,0 +1,134 @@
+//! Truncation: dropping the end of a log, or all of it.
+//!
+//! Readers run beside it without a lock, so its order matters: the generation of every segment that
+//! loses bytes is raised, the shorter view is shown, and only then are bytes dropped. After a crash
+//! at any point the log is one that ends between the old end and the new: files are renamed from
+//! the highest down, and are gone for sure before new bytes can follow the cut.
+
+use std::sync::Arc;
+
+use super::Log;
+use super::view::{Mark, Slot, floor};
+use super::writer::Writer;
+use crate::error::{Error, Result};
+use crate::fs::{WriteDir, WriteFs};
+use crate::segment::Segment;
+
+impl<S: WriteFs> Log<S> {
+    /// Drops every batch that has an offset from this one on; `false` when there is none. The next
+    /// offset is then this one, also where it lay inside a batch.
+    pub fn truncate_to(&self, offset: i64) -> Result<bool> {
+        if offset < 0 {
+            return Err(Error::Invalid(format!("a log cannot end at offset {offset}")));
+        }
+        let mut writer = self.writer()?;
+        if offset >= writer.end.offset {
+            let end = writer.end.offset;
+            self.change_epochs(&mut writer, |epochs| epochs.truncate_from_end(end));
+            self.publish(&writer);
+            return Ok(false);
+        }
+        let Some(last) = floor(&writer.slots, offset) else {
+            return self.restart(&mut writer, offset, offset).map(|()| true);
+        };
+        let Some(Slot { segment, .. }) = writer.slots.get(last).cloned() else {
+            return Ok(false);
+        };
+        let size = segment.size();
+        let position = segment.locate(offset, size)?.map_or(size, |found| found.position);
+        self.lower_recovery_point(offset)?;
+        let cut =
+            self.cut(&mut writer, last, Mark { offset, segment: segment.base_offset(), position });
+        self.poison_if(cut)?;
+        Ok(true)
+    }
+
+    /// Drops everything; the next offset is `offset`, and so is the log start unless it is given.
+    pub fn truncate_fully_and_start_at(&self, offset: i64, log_start: Option<i64>) -> Result<()> {
+        if offset < 0 || log_start.is_some_and(|start| !(0..=offset).contains(&start)) {
+            return Err(Error::Invalid(format!(
+                "a log cannot start at offset {} and end at {offset}",
+                log_start.unwrap_or(offset)
+            )));
+        }
+        let mut writer = self.writer()?;
+        self.restart(&mut writer, offset, log_start.unwrap_or(offset))
+    }
+
+    /// Ends the log in the middle of the segment at index `last`.
+    fn cut(&self, writer: &mut Writer<S>, last: usize, end: Mark) -> Result<()> {
+        let (config, now_ms) = (self.config(), self.now_ms());
+        let mut kept: Vec<Slot<S>> = writer.slots.to_vec();
+        let gone = kept.split_off(last.saturating_add(1));
+        let Some(slot) = kept.last_mut() else {
+            return Ok(());
+        };
+        let segment = Arc::clone(&slot.segment);
+        for slot in &gone {
+            slot.segment.retire();
+            slot.segment.raise_generation();
+        }
+        segment.raise_generation();
+        slot.generation = segment.generation();
+        self.show_end(writer, kept, end, writer.start.min(end.offset));
+        self.doom_newest(writer, &gone, now_ms)?;
+        self.dir.sync()?;
+        writer.tail = Some(segment.cut_at(end.offset, end.position, &config, now_ms)?);
+        self.change_epochs(writer, |epochs| epochs.truncate_from_end(end.offset));
+        self.rebuild_producers(writer)?;
+        writer.stable = writer.resolve_stable()?;
+        self.publish(writer);
+        Ok(())
+    }
+
+    /// Shows readers a log that ends earlier.
+    fn show_end(&self, writer: &mut Writer<S>, slots: Vec<Slot<S>>, end: Mark, start: i64) {
+        writer.flush.truncations = writer.flush.truncations.wrapping_add(1);
+        writer.flush.from = writer.flush.from.min(end.segment);
+        writer.slots = Arc::new(slots);
+        writer.tail = None;
+        writer.start = start;
+        writer.end = end;
+        for mark in [&mut writer.high_watermark, &mut writer.stable] {
+            if mark.offset >= end.offset {
+                *mark = end;
+            }
+        }
+        self.publish(writer);
+    }
+
+    /// Renames segments, the newest first.
+    fn doom_newest(&self, writer: &mut Writer<S>, gone: &[Slot<S>], now_ms: i64) -> Result<()> {
+        gone.iter().rev().try_for_each(|slot| self.doom_segment(writer, slot, now_ms))
+    }
+
+    /// Drops every segment and begins a new one.
+    fn restart(&self, writer: &mut Writer<S>, offset: i64, start: i64) -> Result<()> {
+        self.lower_recovery_point(offset)?;
+        let restarted = self.restart_files(writer, offset, start);
+        self.poison_if(restarted)
+    }
+
+    fn restart_files(&self, writer: &mut Writer<S>, offset: i64, start: i64) -> Result<()> {
+        let (config, now_ms) = (self.config(), self.now_ms());
+        let gone = writer.slots.to_vec();
+        for slot in &gone {
+            slot.segment.retire();
+            slot.segment.raise_generation();
+        }
+        self.doom_newest(writer, &gone, now_ms)?;
+        self.remove_strays(offset)?;
+        let segment = Arc::new(Segment::create(&self.dir, offset, &config, now_ms)?);
+        let tail = segment.activate(&config)?;
+        let end = Mark { offset, segment: offset, position: 0 };
+        writer.high_watermark = end;
+        writer.stable = end;
+        self.show_end(writer, vec![Slot::new(segment)], end, start);
+        writer.tail = Some(tail);
+        writer.flush.from = offset;
+        self.dir.sync()?;
+        self.change_epochs(writer, |epochs| epochs.clear());
+        self.write_epochs(writer)?;
+        self.reset_producers(writer, offset)
+    }
+}
