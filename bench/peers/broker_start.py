@@ -29,6 +29,8 @@ RELEASE = "4.3.0"
 LOADED = re.compile(r"Loaded (\d+) logs in (\d+)ms")
 CHECKPOINTS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "cleaner-offset-checkpoint")
 CLEAN_MARKER = ".kafka_cleanshutdown"
+# As brokers run: the optimising compiler too, which the short tests do without.
+JVM_OPTIONS = ("-Xms1g", "-Xmx1g")
 TOPIC = "loaded"
 SEGMENT_BYTES = 1 << 30
 BATCH_BYTES = 1 << 20
@@ -141,6 +143,7 @@ def figures(name: str, rounds: int) -> dict[str, Any]:
             broker = Broker(RELEASE, Path(folder))
         except KafkaUnavailableError as reason:
             raise UnavailableError(str(reason)) from reason
+        broker.jvm_options = JVM_OPTIONS
         try:
             return FIGURES[name](broker, rounds)
         finally:

@@ -211,9 +211,11 @@ class KafkasegEngine:
 
     def append(self, data_dir: Path, kinds: list[Kind], *, is_clean: bool) -> None:
         assert (data_dir / CLEAN_MARKER).exists() == is_clean
-        with kafkaseg.LogDir.open(data_dir) as logs:
-            for kind in kinds:
-                log = logs.partition(kind.name, 0, config=kind.config)
+        if not is_clean:
+            # Recovers every partition, so that the folder as a whole is clean again.
+            kafkaseg.LogDir.open(data_dir).close()
+        for kind in kinds:
+            with kafkaseg.Log.open(data_dir / kind.directory, kind.config) as log:
                 for each in kind.appends:
                     log.append_batch(each.batch, origin=each.origin.lower(), leader_epoch=each.epoch)
 

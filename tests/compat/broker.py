@@ -117,6 +117,7 @@ class Broker:
         self.log_file = folder / "broker.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.bootstrap = ""
+        self.jvm_options = JVM_OPTIONS
 
     def __enter__(self) -> Self:
         self.start()
@@ -251,7 +252,7 @@ class Broker:
         return self.log_file.read_bytes()[start:].decode(errors="replace").splitlines()
 
     def command(self, main: str, *arguments: str) -> list[str]:
-        return ["java", *JVM_OPTIONS, "-cp", f"{self.libs}/*", main, *arguments]
+        return ["java", *self.jvm_options, "-cp", f"{self.libs}/*", main, *arguments]
 
     def java(self, main: str, *arguments: str) -> str:
         result = subprocess.run(
