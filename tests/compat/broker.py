@@ -36,6 +36,13 @@ START_SECONDS = 60
 # A small heap and the quick compiler: these brokers live for seconds.
 JVM_OPTIONS = ("-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
+#: What DumpLogSegments prints for files in which it finds nothing wrong. 4.3.0 calls the first offset of
+#: every segment but the one at 0 non-consecutive; below that come the offsets that it means.
+SILENCE = re.compile(
+    r"Dumping |.* is empty\.|.* passed sanity check\.|Log starting offset|Snapshot end offset|$"
+    r"|Non-consecutive offsets in .*|  -1 is followed by \d+"
+)
+
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>kafkaseg.tests</groupId><artifactId>kafka-libs</artifactId><version>1</version>
@@ -110,6 +117,7 @@ class Broker:
         self.log_file = folder / "broker.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.bootstrap = ""
+        self.jvm_options = JVM_OPTIONS
 
     def __enter__(self) -> Self:
         self.start()
@@ -228,8 +236,23 @@ class Broker:
         names = ",".join(str(file) for file in files)
         return self.java(tool, "--deep-iteration", "--files", names)
 
+    def check_indexes(self, files: Iterable[Path], *options: str) -> list[str]:
+        """What Kafka's tool finds wrong with these files, given --index-sanity-check or --verify-index-only."""
+        tool = "org.apache.kafka.tools.DumpLogSegments" if self.is_4 else "kafka.tools.DumpLogSegments"
+        names = ",".join(str(file) for file in files)
+        result = subprocess.run(
+            self.command(tool, *options, "--files", names), capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 0, result.stderr[-2000:]
+        lines = (result.stdout + result.stderr).splitlines()
+        return [line for line in lines if not SILENCE.match(line)]
+
+    def log_lines(self, start: int = 0) -> list[str]:
+        """Lines of the broker's log from a byte on."""
+        return self.log_file.read_bytes()[start:].decode(errors="replace").splitlines()
+
     def command(self, main: str, *arguments: str) -> list[str]:
-        return ["java", *JVM_OPTIONS, "-cp", f"{self.libs}/*", main, *arguments]
+        return ["java", *self.jvm_options, "-cp", f"{self.libs}/*", main, *arguments]
 
     def java(self, main: str, *arguments: str) -> str:
         result = subprocess.run(

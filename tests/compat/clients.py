@@ -129,7 +129,9 @@ class Writer:
             time.sleep(0.005)
 
 
-def consume(broker: Broker, topics: Iterable[str], isolation: str) -> list[Record]:
+def consume(
+    broker: Broker, topics: Iterable[str], isolation: str, partitions: int = PARTITIONS
+) -> list[Record]:
     """Every record of the topics up to the end of each partition, as librdkafka delivers it."""
     client = Consumer(
         {
@@ -142,7 +144,7 @@ def consume(broker: Broker, topics: Iterable[str], isolation: str) -> list[Recor
             **QUIET,
         }
     )
-    pending = {(topic, number) for topic in topics for number in range(PARTITIONS)}
+    pending = {(topic, number) for topic in topics for number in range(partitions)}
     client.assign([TopicPartition(topic, number, 0) for topic, number in pending])
     records: list[Record] = []
     try:
