@@ -5,7 +5,9 @@ use std::hint::black_box;
 
 use allocation_counter::measure;
 use kafkaseg_core::record::{
-    BatchBuilder, BatchSpec, EntryView, Header, LegacyRecords, LegacyView, Records, crc32,
+    AnalyzeLimits, BatchBuilder, BatchSpec, BatcherOptions, BytesColumn, Codec, Columns,
+    ColumnsBatcher, EntryView, Header, LegacyRecords, LegacyView, Offsets, Origin, Placement,
+    Records, Rules, Timestamps, Validator, analyze, crc32,
 };
 
 #[test]
@@ -54,4 +56,48 @@ fn records_of_a_legacy_set_are_slices_of_it() {
         }
     });
     assert_eq!((taken, allocations.count_total), (1000, 0));
+}
+
+#[test]
+fn a_batch_that_stays_in_place_is_validated_without_allocating() {
+    let mut builder = BatchBuilder::new(BatchSpec::at(0)).unwrap();
+    let none: [Header<'_>; 0] = [];
+    for time in 0..1000 {
+        builder.push(time, Some(b"key"), Some(b"value"), none).unwrap();
+    }
+    let mut bytes = Vec::new();
+    builder.finish(&mut bytes).unwrap();
+    let limits = AnalyzeLimits { max_message_bytes: 1 << 20, leader_epoch: 3 };
+    let at =
+        Placement { origin: Origin::Client, next_offset: 77, leader_epoch: 3, now_ms: 1 << 40 };
+    let mut validator = Validator::new();
+    let mut last_offset = 0;
+    let allocations = measure(|| {
+        let Ok(facts) = analyze(&bytes, Origin::Client, limits) else { return };
+        let validated = validator.validate(&mut bytes, &facts, &Rules::default(), &at);
+        last_offset = validated.map_or(0, |validated| validated.header.last_offset());
+    });
+    assert_eq!((last_offset, allocations.count_total), (1076, 0));
+}
+
+#[test]
+fn columns_become_batches_without_allocating() {
+    let data = [7; 100_000];
+    let ends = (0..=1000).map(|row| row * 100).collect::<Vec<i32>>();
+    let values = BytesColumn::new(Offsets::Short(&ends), &data, None).unwrap();
+    let columns = Columns::new(1000, Timestamps::All(5)).unwrap().with_values(values).unwrap();
+    let options = BatcherOptions {
+        target_bytes: 16_384,
+        max_bytes: 1 << 20,
+        codec: Codec::None,
+        level: None,
+    };
+    let mut batcher = ColumnsBatcher::new(options).unwrap();
+    let mut output = Vec::with_capacity(256 << 10);
+    let mut batches = 0;
+    let allocations = measure(|| {
+        let built = batcher.append(&columns, 0, BatchSpec::at(0), &mut output, usize::MAX);
+        batches = built.map_or(0, |built| built.batches);
+    });
+    assert_eq!((batches, allocations.count_total), (7, 0));
 }

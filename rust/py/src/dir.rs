@@ -54,7 +54,7 @@ impl NativeDir {
                 progress: Some(watch.dir_progress()),
                 ..DirOptions::default()
             };
-            py.detach(|| LogDir::open(RealFs, &path, options))
+            py.detach(|| LogDir::open(&RealFs, &path, options))
         })();
         let dir = watch.outcome(py, opened)?;
         Ok(Self { dir: Arc::new(dir) })

@@ -211,7 +211,7 @@ fn load_one<S: WriteFs>(
         tally.bytes.fetch_add(more, Ordering::Relaxed);
         tally.tell()
     }));
-    Log::load(dir, log_options)
+    Log::load(dir, &log_options)
 }
 
 /// How a log of this directory is opened.

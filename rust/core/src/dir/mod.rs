@@ -146,8 +146,8 @@ struct State<S: WriteFs> {
 
 impl<S: WriteFs> LogDir<S> {
     /// Opens a log directory: takes its lock, loads its partitions and recovers what needs it.
-    pub fn open(fs: S, path: &Path, options: DirOptions) -> Result<Self> {
-        let home = Home::open(&fs, path, options.create)?;
+    pub fn open(fs: &S, path: &Path, options: DirOptions) -> Result<Self> {
+        let home = Home::open(fs, path, options.create)?;
         let mut found = home.read()?;
         home.remove_marker()?;
         let meta = match (found.meta.clone(), &options.meta) {

@@ -39,7 +39,7 @@ impl Partition {
         let parent = match parents.get(&parent_key).and_then(Weak::upgrade) {
             Some(parent) if !parent.is_closed() => parent,
             _ => {
-                let dir = Arc::new(LogDir::open(RealFs, &parent, options)?);
+                let dir = Arc::new(LogDir::open(&RealFs, &parent, options)?);
                 parents.insert(parent_key, Arc::downgrade(&dir));
                 dir
             }

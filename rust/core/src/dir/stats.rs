@@ -21,7 +21,7 @@ impl<S: WriteFs> LogDir<S> {
     /// What the directory holds.
     pub fn stats(&self) -> DirStats {
         let state = self.state();
-        let mut stats = DirStats {
+        let mut sums = DirStats {
             partitions: count(state.logs.len()),
             offline: count(state.offline.len()),
             unloaded: count(state.unloaded.len()),
@@ -30,10 +30,10 @@ impl<S: WriteFs> LogDir<S> {
         for log in state.logs.values() {
             // A log that was closed on its own holds nothing.
             if let Ok(figures) = log.stats() {
-                stats.logs.add(&figures);
+                sums.logs.add(&figures);
             }
         }
-        stats
+        sums
     }
 }
 

@@ -142,7 +142,7 @@ impl<S: WriteFs> LogDir<S> {
         let options = log_options(&self.root, state, &self.options, &key)?;
         let dir =
             self.with_home(|home| make_partition::<S>(home.dir(), topic, partition, topic_id))?;
-        let (log, _) = Log::load(dir, options)?;
+        let (log, _) = Log::load(dir, &options)?;
         state.logs.insert(key, Arc::new(log));
         Ok(())
     }

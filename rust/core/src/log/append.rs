@@ -56,10 +56,10 @@ impl<S: WriteFs> Log<S> {
         leader_epoch: i32,
     ) -> Result<AppendInfo> {
         let config = self.config();
-        let facts = self.analyze(bytes, origin, leader_epoch, &config)?;
+        let facts = look_at(bytes, origin, leader_epoch, &config)?;
         let mut writer = self.writer()?;
         if facts.is_empty() {
-            return Ok(self.nothing(&writer));
+            return Ok(nothing(&writer));
         }
         let now_ms = self.now_ms();
         let set = match origin {
@@ -88,10 +88,10 @@ impl<S: WriteFs> Log<S> {
     pub fn append_follower(&self, bytes: &[u8], leader_epoch: i32) -> Result<AppendInfo> {
         let config = self.config();
         let origin = Origin::Replication;
-        let facts = self.analyze(bytes, origin, leader_epoch, &config)?;
+        let facts = look_at(bytes, origin, leader_epoch, &config)?;
         let mut writer = self.writer()?;
         if facts.is_empty() {
-            return Ok(self.nothing(&writer));
+            return Ok(nothing(&writer));
         }
         let set = placed(&writer, bytes, &facts, origin)?;
         let appended = self.append_set(&mut writer, &set, &config, self.now_ms())?;
@@ -106,7 +106,7 @@ impl<S: WriteFs> Log<S> {
         let config = self.config();
         let mut writer = self.writer()?;
         if bytes.is_empty() {
-            return Ok(self.nothing(&writer));
+            return Ok(nothing(&writer));
         }
         let now_ms = self.now_ms();
         let stamps = config.message_timestamp_type == TimestampType::LogAppendTime;
@@ -126,30 +126,6 @@ impl<S: WriteFs> Log<S> {
         let appended = self.append_set(&mut writer, &set, &config, now_ms)?;
         drop(writer);
         self.finish_append(&appended, &config)
-    }
-
-    fn analyze(
-        &self,
-        bytes: &[u8],
-        origin: Origin,
-        leader_epoch: i32,
-        config: &LogConfig,
-    ) -> Result<AppendFacts> {
-        let max_message_bytes = usize::try_from(config.max_message_bytes).unwrap_or(usize::MAX);
-        analyze(bytes, origin, AnalyzeLimits { max_message_bytes, leader_epoch })
-    }
-
-    /// The answer to a set without a whole batch.
-    fn nothing(&self, writer: &Writer<S>) -> AppendInfo {
-        AppendInfo {
-            base_offset: writer.end.offset,
-            last_offset: writer.end.offset.saturating_sub(1),
-            max_timestamp: -1,
-            log_append_time: -1,
-            log_start: writer.start,
-            bytes: 0,
-            is_duplicate: false,
-        }
     }
 
     fn append_set(
@@ -264,6 +240,30 @@ impl<S: WriteFs> Log<S> {
             self.flush()?;
         }
         Ok(appended.info)
+    }
+}
+
+/// What the headers of a set say.
+fn look_at(
+    bytes: &[u8],
+    origin: Origin,
+    leader_epoch: i32,
+    config: &LogConfig,
+) -> Result<AppendFacts> {
+    let max_message_bytes = usize::try_from(config.max_message_bytes).unwrap_or(usize::MAX);
+    analyze(bytes, origin, AnalyzeLimits { max_message_bytes, leader_epoch })
+}
+
+/// The answer to a set without a whole batch.
+fn nothing<S: WriteFs>(writer: &Writer<S>) -> AppendInfo {
+    AppendInfo {
+        base_offset: writer.end.offset,
+        last_offset: writer.end.offset.saturating_sub(1),
+        max_timestamp: -1,
+        log_append_time: -1,
+        log_start: writer.start,
+        bytes: 0,
+        is_duplicate: false,
     }
 }
 

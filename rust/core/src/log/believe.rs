@@ -37,7 +37,7 @@ pub(super) fn sealed<D: Dir>(
         return Ok(None);
     };
     let view = OffsetIndexView::new(base_offset, &tail.bytes);
-    if tail.is_torn || view.valid_entries() < view.len() || !is_sane(view.sanity()) {
+    if tail.is_torn || view.valid_entries() < view.len() || view.sanity().is_err() {
         return Ok(None);
     }
     let last = view.len().checked_sub(1).and_then(|last| view.entry(last));
@@ -123,7 +123,7 @@ fn times_are_sane<D: Dir>(dir: &D, base_offset: i64) -> Result<bool> {
         return Ok(false);
     };
     let view = TimeIndexView::new(base_offset, &tail.bytes);
-    Ok(!tail.is_torn && view.valid_entries() == view.len() && is_sane(view.sanity()))
+    Ok(!tail.is_torn && view.valid_entries() == view.len() && view.sanity().is_ok())
 }
 
 /// A segment without aborted transactions needs no such file.
@@ -132,9 +132,5 @@ fn txns_are_sane<D: Dir>(dir: &D, base_offset: i64) -> Result<bool> {
         return Ok(true);
     };
     let view = TxnIndexView::new(base_offset, &bytes);
-    Ok(bytes.len().is_multiple_of(TXN_ENTRY_BYTES) && is_sane(view.sanity()))
-}
-
-fn is_sane<E>(checked: Result<(), E>) -> bool {
-    checked.is_ok()
+    Ok(bytes.len().is_multiple_of(TXN_ENTRY_BYTES) && view.sanity().is_ok())
 }

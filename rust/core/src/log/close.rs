@@ -25,9 +25,9 @@ impl<S: WriteFs> Log<S> {
             (Some(_), _) => Ok(()),
             (None, Ok(())) => self.finish(&mut writer),
         };
-        self.poison_if(finished.as_ref().map(|_| ()).map_err(|_| self.poisoned())).ok();
-        if finished.is_ok() {
-            self.commit_all(writer.flush.appends);
+        match &finished {
+            Ok(()) => self.commit_all(writer.flush.appends),
+            Err(_) => self.is_poisoned.store(true, Ordering::Release),
         }
         self.let_go(&mut writer);
         finished
@@ -45,7 +45,7 @@ impl<S: WriteFs> Log<S> {
     /// An untouched log has nothing to finish but a snapshot that may be missing.
     fn finish(&self, writer: &mut Writer<S>) -> Result<()> {
         let end = writer.end.offset;
-        self.take_synced_snapshot(writer)?;
+        writer.take_synced_snapshot()?;
         self.write_epochs(writer)?;
         if let Some(tail) = writer.tail {
             let active = Arc::clone(writer.active().ok_or_else(no_segment)?);

@@ -11,8 +11,7 @@ use super::append::entries;
 use super::writer::Writer;
 use crate::epoch::EpochCache;
 use crate::error::Result;
-use crate::fs::{WriteFs, replace_file};
-use crate::names::LEADER_EPOCH_CHECKPOINT;
+use crate::fs::WriteFs;
 use crate::record::EntryView;
 
 impl<S: WriteFs> Log<S> {
@@ -58,31 +57,29 @@ impl<S: WriteFs> Log<S> {
 
     /// Writes epochs and then has them.
     fn replace_epochs(&self, writer: &mut Writer<S>, epochs: EpochCache) -> Result<()> {
-        replace_file(&*self.dir, LEADER_EPOCH_CHECKPOINT, &epochs.encode())?;
+        epochs.save(&*self.dir)?;
         writer.epochs = Arc::new(epochs);
         writer.epochs_stale = false;
         Ok(())
     }
 
-    /// Changes the cache alone.
-    pub(super) fn change_epochs(
-        &self,
-        writer: &mut Writer<S>,
-        change: impl FnOnce(&mut EpochCache) -> bool,
-    ) {
-        let mut epochs = (*writer.epochs).clone();
-        if change(&mut epochs) {
-            writer.epochs = Arc::new(epochs);
-            writer.epochs_stale = true;
-        }
-    }
-
     /// Brings the file up to date with the cache.
     pub(super) fn write_epochs(&self, writer: &mut Writer<S>) -> Result<()> {
         if writer.epochs_stale {
-            replace_file(&*self.dir, LEADER_EPOCH_CHECKPOINT, &writer.epochs.encode())?;
+            writer.epochs.save(&*self.dir)?;
             writer.epochs_stale = false;
         }
         Ok(())
+    }
+}
+
+impl<S: WriteFs> Writer<S> {
+    /// Changes the cache alone.
+    pub(super) fn change_epochs(&mut self, change: impl FnOnce(&mut EpochCache) -> bool) {
+        let mut epochs = (*self.epochs).clone();
+        if change(&mut epochs) {
+            self.epochs = Arc::new(epochs);
+            self.epochs_stale = true;
+        }
     }
 }

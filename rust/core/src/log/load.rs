@@ -35,7 +35,7 @@ use crate::segment::{Segment, Span, Surroundings, name, split};
 
 impl<S: WriteFs> Log<S> {
     /// Opens the log in a directory whose lock the caller holds.
-    pub fn load(dir: S::Dir, options: LogOptions) -> Result<(Self, Recovery)> {
+    pub fn load(dir: S::Dir, options: &LogOptions) -> Result<(Self, Recovery)> {
         let dir = Arc::new(dir);
         let mut recovery = Recovery { is_clean: options.is_clean, ..Recovery::default() };
         loop {

@@ -116,7 +116,7 @@ impl<S: WriteFs> Log<S> {
             return Ok(());
         }
         writer.start = offset;
-        self.change_epochs(writer, |epochs| epochs.truncate_from_start(offset));
+        writer.change_epochs(|epochs| epochs.truncate_from_start(offset));
         writer.producers.on_log_start(offset);
         writer.stable = writer.resolve_stable()?;
         self.publish(writer);

@@ -35,6 +35,8 @@ mod retain;
 mod roll;
 mod send;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod truncate;
 mod view;
 mod writer;
@@ -46,6 +48,7 @@ pub use lookup::{
 pub use marks::Bounds;
 pub use options::{
     AppendInfo, Checkpointed, Damage, Isolation, LogOptions, Progress, SegmentInfo, TimeOffset,
+    Told,
 };
 pub use recovery::{Cut, Leftover, Recovery};
 pub use retain::Retained;

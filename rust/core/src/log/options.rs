@@ -29,8 +29,12 @@ pub struct Progress {
     pub total_bytes: u64,
 }
 
+/// Somebody who is told of something and may refuse to go on.
+pub type Told<T> = Arc<dyn Fn(T) -> Result<(), Error> + Send + Sync>;
+
 /// How a log is opened.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct LogOptions {
     /// The topic, for messages.
     pub topic: String,
@@ -45,7 +49,7 @@ pub struct LogOptions {
     /// Whether the directory was closed cleanly.
     pub is_clean: bool,
     /// Told how far a recovery is; an error stops it.
-    pub progress: Option<Arc<dyn Fn(Progress) -> Result<(), Error> + Send + Sync>>,
+    pub progress: Option<Told<Progress>>,
     /// Whether a replica layer moves the high watermark. Without one it follows the log's end.
     pub replicated: bool,
     /// Whether damage that good batches follow is cut with everything behind it, as Kafka does.
@@ -57,7 +61,7 @@ pub struct LogOptions {
     /// the checkpoint must record the lower one, or a crash later would trust bytes that were
     /// written anew. The log's lock is held; [`Log::recovery_point`](super::Log::recovery_point)
     /// can be asked.
-    pub on_recovery_point_lowered: Option<Arc<dyn Fn(i64) -> Result<(), Error> + Send + Sync>>,
+    pub on_recovery_point_lowered: Option<Told<i64>>,
     /// How long a producer that writes nothing is remembered.
     pub producer_expiration_ms: i64,
 }

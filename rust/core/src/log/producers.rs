@@ -19,25 +19,6 @@ impl<S: WriteFs> Log<S> {
         Ok(())
     }
 
-    /// Writes the state at the base of a new segment. The next flush syncs it.
-    pub(super) fn take_snapshot(&self, writer: &mut Writer<S>, offset: i64) -> Result<()> {
-        writer.producers.set_map_end_offset(offset);
-        if writer.snapshots.take(&writer.producers, false)? {
-            writer.flush.snapshots.push(offset);
-            writer.flush.names = true;
-        }
-        Ok(())
-    }
-
-    /// Writes the state at the end of a log that is being closed.
-    pub(super) fn take_synced_snapshot(&self, writer: &mut Writer<S>) -> Result<()> {
-        writer.producers.set_map_end_offset(writer.end.offset);
-        if writer.snapshots.take(&writer.producers, true)? {
-            writer.flush.names = true;
-        }
-        Ok(())
-    }
-
     /// Brings the state to the end of a log that was cut.
     pub(super) fn rebuild_producers(&self, writer: &mut Writer<S>) -> Result<()> {
         let (start, end) = (writer.start, writer.end.offset);
@@ -53,18 +34,36 @@ impl<S: WriteFs> Log<S> {
                 replay(&mut writer.producers, &slot.segment, size, from)?;
             }
             writer.producers.set_map_end_offset(end);
-            self.take_synced_snapshot(writer)?;
+            writer.take_synced_snapshot()?;
         }
         writer.producers.on_high_watermark(writer.high_watermark.offset);
         writer.flush.names = true;
         Ok(())
     }
+}
+
+impl<S: WriteFs> Writer<S> {
+    /// Writes the state at the base of a new segment. The next flush syncs it.
+    pub(super) fn take_snapshot(&mut self, offset: i64) -> Result<()> {
+        self.producers.set_map_end_offset(offset);
+        if self.snapshots.take(&self.producers, false)? {
+            self.flush.snapshots.push(offset);
+            self.flush.names = true;
+        }
+        Ok(())
+    }
+
+    /// Writes the state at the end of a log that is being closed or was cut.
+    pub(super) fn take_synced_snapshot(&mut self) -> Result<()> {
+        self.producers.set_map_end_offset(self.end.offset);
+        self.snapshots.take(&self.producers, true).map(|_| ())
+    }
 
     /// Forgets the state and every snapshot of a log that begins anew.
-    pub(super) fn reset_producers(&self, writer: &mut Writer<S>, offset: i64) -> Result<()> {
-        writer.producers.clear(offset);
-        writer.flush.snapshots.clear();
-        writer.snapshots.delete_all()
+    pub(super) fn reset_producers(&mut self, offset: i64) -> Result<()> {
+        self.producers.clear(offset);
+        self.flush.snapshots.clear();
+        self.snapshots.delete_all()
     }
 }
 

@@ -66,7 +66,7 @@ impl<S: WriteFs> Log<S> {
             )));
         }
         let tail = writer.ready(&config)?;
-        self.take_snapshot(writer, base_offset)?;
+        writer.take_snapshot(base_offset)?;
         self.remove_strays(base_offset)?;
         let sealed = active.seal(tail.largest);
         self.poison_if(sealed)?;
@@ -83,22 +83,11 @@ impl<S: WriteFs> Log<S> {
         let mut slots = writer.slots.to_vec();
         slots.push(Slot::new(segment));
         writer.slots = Arc::new(slots);
-        self.move_end(writer, base_offset);
+        writer.move_end(base_offset);
         writer.flush.names = true;
         writer.flush.is_pending = true;
         self.publish(writer);
         Ok(true)
-    }
-
-    /// The end, and the marks that stand at it, move to the new segment.
-    fn move_end(&self, writer: &mut Writer<S>, base_offset: i64) {
-        let end = Mark { offset: writer.end.offset, segment: base_offset, position: 0 };
-        for mark in [&mut writer.high_watermark, &mut writer.stable] {
-            if mark.offset == end.offset {
-                *mark = end;
-            }
-        }
-        writer.end = end;
     }
 
     /// Makes the old segment ready again after a new one could not be made.
@@ -121,5 +110,18 @@ impl<S: WriteFs> Log<S> {
     /// Removes files that a crash or a failed roll left where a new segment is to be.
     pub(super) fn remove_strays(&self, base_offset: i64) -> Result<()> {
         FILES.into_iter().try_for_each(|kind| self.dir.unlink(&name(base_offset, kind)).map(|_| ()))
+    }
+}
+
+impl<S: WriteFs> Writer<S> {
+    /// The end, and the marks that stand at it, move to the new segment.
+    fn move_end(&mut self, base_offset: i64) {
+        let end = Mark { offset: self.end.offset, segment: base_offset, position: 0 };
+        for mark in [&mut self.high_watermark, &mut self.stable] {
+            if mark.offset == end.offset {
+                *mark = end;
+            }
+        }
+        self.end = end;
     }
 }

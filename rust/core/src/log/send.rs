@@ -1,7 +1,8 @@
 //! Sending a slice to a socket without copying it through this process.
 //!
 //! 1. A truncation waits for the one sendfile call that is under way and stops the next, so no byte
-//!    that was dropped, or written anew, is ever sent.
+//!    that was dropped, or written anew, is ever sent. What a socket holds already are pages of the
+//!    file; a truncation that would change them goes on in a copy of the file.
 //! 2. A blocking socket is made non-blocking for the duration, so that no call waits while it holds
 //!    a truncation up; waiting is done between calls.
 //! 3. Where sendfile cannot serve, the bytes are copied, and the result says so.
@@ -17,6 +18,7 @@ use super::Fetch;
 use super::view::Slot;
 use crate::error::{Error, Result};
 use crate::fs::{Sent, WriteFile, WriteFs};
+use crate::segment::active::to_u64;
 
 /// The most that one call sends.
 const CHUNK: u64 = 4 << 20;
@@ -173,5 +175,7 @@ fn sendfile<S: WriteFs>(
     if !slot.is_current() {
         return Err(slot.segment.changed("was truncated"));
     }
-    file.send_to(socket, fetch.position().saturating_add(at), bytes)
+    let position = fetch.position().saturating_add(at);
+    slot.segment.note_sent(position.saturating_add(to_u64(bytes)));
+    file.send_to(socket, position, bytes)
 }

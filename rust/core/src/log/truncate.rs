@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::Log;
 use super::view::{Mark, Slot, floor};
 use super::writer::Writer;
+use crate::epoch::EpochCache;
 use crate::error::{Error, Result};
 use crate::fs::{WriteDir, WriteFs};
 use crate::segment::Segment;
@@ -24,7 +25,7 @@ impl<S: WriteFs> Log<S> {
         let mut writer = self.writer()?;
         if offset >= writer.end.offset {
             let end = writer.end.offset;
-            self.change_epochs(&mut writer, |epochs| epochs.truncate_from_end(end));
+            writer.change_epochs(|epochs| epochs.truncate_from_end(end));
             self.publish(&writer);
             return Ok(false);
         }
@@ -73,12 +74,31 @@ impl<S: WriteFs> Log<S> {
         self.show_end(writer, kept, end, writer.start.min(end.offset));
         self.doom_newest(writer, &gone, now_ms)?;
         self.dir.sync()?;
-        writer.tail = Some(segment.cut_at(end.offset, end.position, &config, now_ms)?);
-        self.change_epochs(writer, |epochs| epochs.truncate_from_end(end.offset));
+        let segment = match segment.cut_at(end.offset, end.position, now_ms)? {
+            Some(copy) => self.replace_last(writer, copy),
+            None => segment,
+        };
+        writer.tail = Some(segment.activate(&config)?);
+        writer.change_epochs(|epochs| epochs.truncate_from_end(end.offset));
         self.rebuild_producers(writer)?;
         writer.stable = writer.resolve_stable()?;
         self.publish(writer);
         Ok(())
+    }
+
+    /// Puts another segment in the place of the last one. Readers that have the old one find out
+    /// by its generation.
+    fn replace_last(&self, writer: &mut Writer<S>, segment: Segment<S>) -> Arc<Segment<S>> {
+        let segment = Arc::new(segment);
+        let mut slots = writer.slots.to_vec();
+        if let Some(old) = slots.pop() {
+            old.segment.retire();
+            old.segment.raise_generation();
+        }
+        slots.push(Slot::new(Arc::clone(&segment)));
+        writer.slots = Arc::new(slots);
+        self.publish(writer);
+        segment
     }
 
     /// Shows readers a log that ends earlier.
@@ -127,8 +147,8 @@ impl<S: WriteFs> Log<S> {
         writer.tail = Some(tail);
         writer.flush.from = offset;
         self.dir.sync()?;
-        self.change_epochs(writer, |epochs| epochs.clear());
+        writer.change_epochs(EpochCache::clear);
         self.write_epochs(writer)?;
-        self.reset_producers(writer, offset)
+        writer.reset_producers(offset)
     }
 }

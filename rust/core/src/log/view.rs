@@ -43,7 +43,7 @@ impl<S: WriteFs> Slot<S> {
 }
 
 /// One picture of a log. The offsets are in order: start ≤ stable ≤ high watermark ≤ end.
-pub struct View<S: WriteFs> {
+pub(crate) struct View<S: WriteFs> {
     /// The segments by base offset; never empty, the last is the one that is written.
     pub(crate) slots: Arc<Vec<Slot<S>>>,
     /// The first offset that readers may ask for.

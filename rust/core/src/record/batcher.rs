@@ -144,7 +144,7 @@ impl ColumnsBatcher {
             close: start.saturating_add(target),
             most: start.saturating_add(max_bytes.min(PAYLOAD_BYTES_MAX)),
         };
-        let filled = fill(columns, span, output)?;
+        let filled = fill(columns, &span, output)?;
         let batch = output.get_mut(start..).unwrap_or_default();
         finish(header_of(&spec, Codec::None, &filled)?, batch)
     }
@@ -163,7 +163,7 @@ impl ColumnsBatcher {
         loop {
             self.payload.clear();
             let span = Span { row, end, close: payload_target, most: PAYLOAD_BYTES_MAX };
-            let filled = fill(columns, span, &mut self.payload)?;
+            let filled = fill(columns, &span, &mut self.payload)?;
             output.extend_from_slice(&[0; BATCH_HEADER_BYTES]);
             self.encoder.compress(codec, level, &self.payload, output)?;
             let batch = output.get_mut(start..).unwrap_or_default();
@@ -180,6 +180,7 @@ impl ColumnsBatcher {
 }
 
 /// The rows that a batch may take, and the lengths of the output that end it.
+#[derive(Clone, Copy)]
 struct Span {
     row: usize,
     end: usize,
@@ -190,7 +191,7 @@ struct Span {
 }
 
 /// Writes rows behind what `output` holds.
-fn fill(columns: &Columns<'_>, span: Span, output: &mut Vec<u8>) -> Result<Filled> {
+fn fill(columns: &Columns<'_>, span: &Span, output: &mut Vec<u8>) -> Result<Filled> {
     let base_timestamp = columns.timestamp(span.row);
     let mut filled = Filled { rows: 0, base_timestamp, max_timestamp: -1 };
     let mut limit = span.most;

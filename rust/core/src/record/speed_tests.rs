@@ -30,7 +30,7 @@ impl Table {
         };
         let mut random = crate::testing::Random::new(1);
         let mut noise = |bytes: usize| {
-            (0..bytes / 8 + 1).flat_map(|_| random.next().to_be_bytes()).take(bytes).collect()
+            (0..=bytes / 8).flat_map(|_| random.next().to_be_bytes()).take(bytes).collect()
         };
         Self {
             key_ends: ends(key_bytes),
@@ -108,8 +108,8 @@ fn validating_in_place() {
         let table = Table::new(record_bytes, 16 << 20, true);
         for target in [16 << 10, 1 << 20] {
             let mut built = Vec::new();
-            let mut batcher = ColumnsBatcher::new(options(target)).unwrap();
-            batcher.append(&table.columns(), 0, BatchSpec::at(0), &mut built, usize::MAX).unwrap();
+            let mut maker = ColumnsBatcher::new(options(target)).unwrap();
+            maker.append(&table.columns(), 0, BatchSpec::at(0), &mut built, usize::MAX).unwrap();
             let mut batches = Vec::new();
             let mut rest = &built[..];
             while let Ok(batch) = BatchView::parse(rest) {

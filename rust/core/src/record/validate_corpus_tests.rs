@@ -63,10 +63,8 @@ fn a_leader_gives_back_what_the_broker_stored() {
             if batch.check_crc().is_err() || header.check().is_err() || holes {
                 continue;
             }
-            let origin = match header.attributes.is_control() {
-                true => Origin::Coordinator,
-                false => Origin::Client,
-            };
+            let origin =
+                if header.attributes.is_control() { Origin::Coordinator } else { Origin::Client };
             let at = Placement {
                 origin,
                 next_offset: header.base_offset,

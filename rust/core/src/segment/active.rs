@@ -1,16 +1,19 @@
 //! The segment that is written: when it is full, how bytes and index entries go in, how it is cut
 //! and how it is closed for writing.
 
-use std::sync::atomic::Ordering;
-use std::sync::{PoisonError, RwLockReadGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
-use super::{Segment, Times};
+use super::{EntryHead, Segment, Times, name};
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
-use crate::fs::{File, WriteFile, WriteFs};
+use crate::fs::{Create, File, WriteDir, WriteFile, WriteFs};
 use crate::index::TimeEntry;
 use crate::limits::SEGMENT_BYTES_MAX;
-use crate::segment::EntryHead;
+use crate::names::FileKind;
+
+/// How much is copied at once when a cut needs another file.
+const COPY_BYTES: usize = 1 << 20;
 
 /// What the writer remembers of the segment it writes.
 #[derive(Debug, Clone, Copy)]
@@ -173,28 +176,76 @@ impl<S: WriteFs> Segment<S> {
         self.cut.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes that sockets may hold pages of the file up to a position.
+    pub(crate) fn note_sent(&self, end: u64) {
+        self.sent.fetch_max(end, Ordering::AcqRel);
+    }
+
     /// Drops everything from an offset on. `position` is where the batch begins that holds it.
     /// The generation was raised and the view that shows the bytes is gone.
-    pub(crate) fn cut_at(
-        &self,
-        offset: i64,
-        position: u64,
-        config: &LogConfig,
-        now_ms: i64,
-    ) -> Result<Tail> {
+    ///
+    /// sendfile puts pages of the file into sockets, not copies. Cutting a file zeroes the rest of
+    /// its last page, and appending fills it again, also in the sockets. So when bytes behind the
+    /// cut were sent, the segment goes on in a copy of the file, which is given back.
+    pub(crate) fn cut_at(&self, offset: i64, position: u64, now_ms: i64) -> Result<Option<Self>> {
         self.offset_index.truncate_to(offset)?;
         self.time_index.truncate_to(offset)?;
         self.txn_index.truncate_to(offset)?;
-        let file = self.file()?;
-        file.set_len(position)?;
-        self.size.store(position, Ordering::Release);
-        file.sync()?;
+        let copy = if self.sent.load(Ordering::Acquire) > position {
+            Some(self.copied(position, now_ms)?)
+        } else {
+            let file = self.file()?;
+            file.set_len(position)?;
+            file.sync()?;
+            self.size.store(position, Ordering::Release);
+            None
+        };
+        let segment = copy.as_ref().unwrap_or(self);
         if position == 0 {
-            *self.times_mut() = Times { largest: None, first: None, created_ms: now_ms };
+            *segment.times_mut() = Times { largest: None, first: None, created_ms: now_ms };
         }
-        let largest = self.find_largest(position)?;
-        self.times_mut().largest = Some(largest);
-        self.activate(config)
+        let largest = segment.find_largest(position)?;
+        segment.times_mut().largest = Some(largest);
+        Ok(copy)
+    }
+
+    /// The segment with the first bytes of its file in another file of the same name.
+    fn copied(&self, bytes: u64, now_ms: i64) -> Result<Self> {
+        let name = name(self.base_offset, FileKind::Log);
+        let temporary = format!("{name}.tmp");
+        let source = self.file()?;
+        let file = self.dir.open_write(&temporary, Create::IfMissing)?;
+        file.set_len(0)?;
+        let mut buffer = vec![0; COPY_BYTES];
+        let mut at = 0;
+        while at < bytes {
+            let wanted = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(COPY_BYTES);
+            let part = buffer.get_mut(..wanted).unwrap_or_default();
+            if source.read_at(part, at)? < wanted {
+                return Err(self.changed("was cut short"));
+            }
+            file.write_at(part, at)?;
+            at = at.saturating_add(to_u64(wanted));
+        }
+        file.sync()?;
+        drop(file);
+        self.dir.rename(&temporary, &name)?;
+        self.dir.sync()?;
+        Ok(Self {
+            base_offset: self.base_offset,
+            dir: Arc::clone(&self.dir),
+            file: OnceLock::from(self.dir.open_write(&name, Create::No)?),
+            opening: Mutex::new(()),
+            offset_index: Arc::clone(&self.offset_index),
+            time_index: Arc::clone(&self.time_index),
+            txn_index: Arc::clone(&self.txn_index),
+            size: AtomicU64::new(bytes),
+            generation: AtomicU64::new(self.generation()),
+            sent: AtomicU64::new(0),
+            cut: RwLock::new(()),
+            is_retired: AtomicBool::new(false),
+            times: Mutex::new(Times { created_ms: now_ms, ..self.times() }),
+        })
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn options(pairs: &[(&str, &str)]) -> DirOptions {
 }
 
 pub(super) fn open(fs: &SimFs, pairs: &[(&str, &str)]) -> LogDir<SimFs> {
-    LogDir::open(fs.clone(), Path::new(ROOT), options(pairs)).unwrap()
+    LogDir::open(fs, Path::new(ROOT), options(pairs)).unwrap()
 }
 
 /// A directory with a topic `t` of one partition.

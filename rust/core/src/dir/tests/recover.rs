@@ -132,7 +132,7 @@ fn damage_in_front_of_good_batches_ends_the_log_read_only_and_touches_nothing() 
     drop(dir);
 
     let kafka = DirOptions { kafka_recovery: true, ..options(SMALL) };
-    let dir = LogDir::open(fs.process_crash(), Path::new(ROOT), kafka).unwrap();
+    let dir = LogDir::open(&fs.process_crash(), Path::new(ROOT), kafka).unwrap();
     let log = log_of(&dir);
     assert!(log.damage().is_none());
     assert_eq!(offsets(&log), served);

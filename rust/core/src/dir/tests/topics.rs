@@ -105,7 +105,7 @@ fn what_waited_for_its_removal_goes_when_the_directory_is_opened_again() {
 fn a_directory_is_locked_while_it_is_open_and_closes_once() {
     let fs = SimFs::new();
     let dir = with_topic(&fs, &[]);
-    let again = || LogDir::open(fs.clone(), Path::new(ROOT), options(&[]));
+    let again = || LogDir::open(&fs, Path::new(ROOT), options(&[]));
     assert!(matches!(again().err().unwrap(), Error::Locked { .. }));
     dir.close().unwrap();
     assert!(matches!(dir.close(), Err(Error::Invalid(_))));
@@ -117,7 +117,7 @@ fn a_directory_is_locked_while_it_is_open_and_closes_once() {
 fn a_directory_that_must_exist_is_not_made() {
     let fs = SimFs::new();
     let options = crate::dir::DirOptions { create: false, ..options(&[]) };
-    let missing = LogDir::open(fs.clone(), Path::new(ROOT), options);
+    let missing = LogDir::open(&fs, Path::new(ROOT), options);
     assert!(missing.err().unwrap().is_not_found());
     assert!(!fs.tree().keys().any(|name| name.contains("data")));
 }

@@ -44,9 +44,8 @@ impl Bench {
 
     pub(super) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.root.as_ref().unwrap().path()).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -79,6 +78,7 @@ pub(super) fn fresh<S: WriteFs>(
         recovery_point: 0,
         producers: ProducerStates::new(0),
         epochs: EpochCache::default(),
+        epochs_stale: false,
         damage: None,
     })?;
     Ok((log, clock))

@@ -40,10 +40,8 @@ fn every_offset_is_found_with_any_batch_size_and_index_interval() {
     for (records, value, interval) in
         [(1, 10, "4096"), (3, 700, "4096"), (2, 3000, "0"), (5, 40, "100"), (1, 9000, "4096")]
     {
-        let bench = Bench::new(&[
-            ("index.interval.bytes", interval),
-            ("internal.segment.bytes", "100000"),
-        ]);
+        let bench =
+            Bench::new(&[("index.interval.bytes", interval), ("internal.segment.bytes", "100000")]);
         for _ in 0..100 {
             client(&bench.log, &batch(records, &vec![3; value])).unwrap();
         }
@@ -170,7 +168,7 @@ fn an_aborted_transaction_over_many_segments_is_told_to_every_reader_of_it() {
 
 #[test]
 fn times_lead_to_the_first_record_at_or_after_them() {
-    let pairs = [("internal.segment.bytes", "400"), ("index.interval.bytes", "0")];
+    let pairs = [("internal.segment.bytes", "250"), ("index.interval.bytes", "0")];
     let bench = Bench::new(&pairs);
     // Offsets 0.. in batches of two, ten milliseconds apart, with one batch that is late.
     for at in [0, 20, 40, 10, 60, 80, 100, 120, 140] {
@@ -210,7 +208,10 @@ fn a_time_beyond_the_bound_of_the_reader_is_not_found() {
     let find = |at| bench.log.offset_for_time(T0 + at, Isolation::HighWatermark).unwrap();
     assert_eq!(find(1).map(|found| found.offset), Some(1));
     assert_eq!(find(2), None);
-    assert_eq!(bench.log.offset_for_time(LATEST, Isolation::HighWatermark).unwrap().unwrap().offset, 2);
+    assert_eq!(
+        bench.log.offset_for_time(LATEST, Isolation::HighWatermark).unwrap().unwrap().offset,
+        2
+    );
     let empty = Bench::new(&[]);
     assert_eq!(empty.log.offset_for_time(MAX_TIMESTAMP, Isolation::LogEnd).unwrap(), None);
     assert_eq!(empty.log.offset_for_time(5, Isolation::LogEnd).unwrap(), None);

@@ -36,8 +36,7 @@ fn an_exact_fit_stays_and_one_byte_more_rolls() {
 #[test]
 fn record_time_rolls_and_old_records_do_not() {
     let bench = Bench::new(&[("segment.ms", "1000")]);
-    for (timestamp, expected) in
-        [(5000, 1), (6000, 1), (4000, 1), (6001, 2), (6001, 2), (8000, 3)]
+    for (timestamp, expected) in [(5000, 1), (6000, 1), (4000, 1), (6001, 2), (6001, 2), (8000, 3)]
     {
         client(&bench.log, &batch_at(timestamp, 1, b"v")).unwrap();
         assert_eq!(bases(&bench).len(), expected, "{timestamp}");
@@ -92,10 +91,7 @@ fn offsets_that_an_index_cannot_express_roll() {
     assert_eq!(bases(&bench), [0, far + 1]);
     bench.log.append_follower(&built(BatchSpec::at(9 * far), T0, 2, b"v"), 0).unwrap();
     assert_eq!(bases(&bench), [0, far + 1, 9 * far]);
-    assert_eq!(
-        offsets(&bench.log, 0, Isolation::LogEnd),
-        [0, far, far + 1, 9 * far, 9 * far + 1]
-    );
+    assert_eq!(offsets(&bench.log, 0, Isolation::LogEnd), [0, far, far + 1, 9 * far, 9 * far + 1]);
 }
 
 #[test]
