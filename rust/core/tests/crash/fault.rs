@@ -174,7 +174,7 @@ fn nothing_is_acknowledged_after_a_failed_sync() {
         match stop_at_sync(&steps, op, &mut random) {
             Ok(was_poisoned) => poisoned += usize::from(was_poisoned),
             Err(why) => {
-                failures.push(format!("call {} ({:?} {}): {why}", op.number, op.call, op.path))
+                failures.push(format!("call {} ({:?} {}): {why}", op.number, op.call, op.path));
             }
         }
     }

@@ -49,6 +49,17 @@ impl State {
         self.batches.last().map_or(self.start, |batch| batch.last + 1)
     }
 
+    /// Whether a recovered log is a beginning of this state. Of what lies below the start any part
+    /// may still be there: its segments go one by one.
+    fn may_be(&self, found: &Self) -> bool {
+        let (old, new): (Vec<&Batch>, Vec<&Batch>) =
+            found.batches.iter().partition(|batch| batch.last < self.start);
+        found.end <= self.end
+            && old.iter().all(|batch| self.batches.contains(batch))
+            && new == self.from(self.start.max(found.start), found.end)
+            && covers(self, found)
+    }
+
     /// The next sequence number of a producer.
     pub fn sequence(&self, producer: i64) -> i32 {
         let data = |batch: &&Batch| batch.producer == producer && batch.commits.is_none();
@@ -137,11 +148,7 @@ impl Partition {
             return Err(format!("the log starts at {} and ends at {}", found.start, found.end));
         }
         let batches: Vec<&Batch> = found.batches.iter().collect();
-        let is_from = |state: &&State| {
-            let bounded = found.end <= state.end && found.end >= found.start;
-            bounded && state.from(found.start, found.end) == batches && covers(state, found)
-        };
-        if self.history.iter().rev().any(|state| is_from(&state)) {
+        if self.history.iter().rev().any(|state| state.may_be(found)) {
             return Ok(());
         }
         let ends: Vec<_> = self.history.iter().map(|state| (state.start, state.end)).collect();

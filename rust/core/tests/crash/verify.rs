@@ -131,14 +131,13 @@ fn same_tree(what: &str, a: &Tree, b: &Tree) -> Result<(), String> {
     Ok(())
 }
 
-/// A file's bytes; the zeros that a file in use is lengthened by do not count.
-fn content<'a>(tree: &'a Tree, path: &str) -> Option<Option<&'a [u8]>> {
-    let bytes = tree.get(path)?.as_deref();
-    if ![".log", ".index", ".timeindex"].iter().any(|ending| path.ends_with(ending)) {
-        return Some(bytes);
-    }
-    let used = |bytes: &&[u8]| bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
-    Some(bytes.map(|bytes| &bytes[..used(&bytes)]))
+/// A file's bytes, nothing for a directory. The zeros that a file in use is lengthened by do not
+/// count.
+fn content<'a>(tree: &'a Tree, path: &str) -> Option<&'a [u8]> {
+    let bytes = tree.get(path)?.as_deref().unwrap_or_default();
+    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+    let grows = [".log", ".index", ".timeindex"].iter().any(|ending| path.ends_with(ending));
+    Some(if grows { &bytes[..used] } else { bytes })
 }
 
 /// A recovered directory is closed, opened, written and survives the next crash.

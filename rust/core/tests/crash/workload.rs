@@ -311,7 +311,9 @@ impl Run {
         append: impl FnOnce(&Log<SimFs>) -> Result<()>,
     ) -> Result<()> {
         let mut state = self.model[topic].current.clone();
-        batches.into_iter().for_each(|batch| state.push(batch));
+        for batch in batches {
+            state.push(batch);
+        }
         self.change(topic, state, append)?;
         if topic == "sync" {
             self.partition(topic).synced();
