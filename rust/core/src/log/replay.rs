@@ -161,10 +161,11 @@ impl<S: WriteFs> Replay<S> {
             for offset in std::mem::take(&mut self.senseless) {
                 self.snapshots.discard(offset)?;
             }
-            let bases: Vec<i64> = segments.iter().map(|segment| segment.base_offset()).collect();
-            self.snapshots.remove_stray(&bases)?;
+            // First what lies outside the log: of the strays inside it, the newest is kept.
             let Self { producers, snapshots, now_ms, expiration_ms, .. } = &mut self;
             snapshots.truncate_and_reload(producers, start, end, *now_ms, *expiration_ms)?;
+            let bases: Vec<i64> = segments.iter().map(|segment| segment.base_offset()).collect();
+            snapshots.remove_stray(&bases)?;
         }
         let Self { producers, snapshots, epochs, .. } = self;
         Ok(Restored { producers, snapshots, epochs })
