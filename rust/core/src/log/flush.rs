@@ -10,7 +10,7 @@
 //!    written is recovered as a whole after a crash, so its indexes need no sync before it is closed.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Log;
@@ -23,43 +23,45 @@ use crate::names::FileKind;
 use crate::segment::sealed::FlushDepth;
 use crate::segment::{Segment, name};
 
-/// The longest that a sync waits for more appends.
-const PATIENCE_MAX: Duration = Duration::from_millis(1);
-/// How long it sleeps between two looks.
-const LOOK_AGAIN: Duration = Duration::from_micros(20);
-
 /// Where waiting appends meet.
 #[derive(Default)]
 pub(super) struct GroupCommit {
     state: Mutex<Commit>,
     pub(super) flushing: Mutex<()>,
     done: Condvar,
+    arrived: Condvar,
 }
+
+/// The longest that an append waits for others before it syncs.
+const GATHER_MAX: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
 struct Commit {
     /// Appends that a sync has covered.
     covered: u64,
     is_running: bool,
-    /// How many of them the last sync covered, and how long it took.
-    last_group: u64,
-    last_took: Duration,
+    /// Appends that wait for somebody else's sync now, and that did when the last one ended.
+    waiting: usize,
+    group: usize,
+    /// How long the last sync took.
+    took: Duration,
 }
 
-impl Commit {
-    /// Takes over what a sync did.
-    fn note(&mut self, covered: u64, took: Duration) {
-        self.last_group = covered.saturating_sub(self.covered);
-        self.last_took = took;
-        self.covered = self.covered.max(covered);
-    }
-
-    /// How many appends the next sync should wait for, and how long at most. Whoever was served by
-    /// the last one is about to append again; without a short wait the first of them would sync
-    /// alone, and all others would wait for two syncs.
-    fn patience(&self) -> (u64, Duration) {
-        let enough = self.covered.saturating_add(self.last_group);
-        (enough, (self.last_took / 8).min(PATIENCE_MAX))
+impl GroupCommit {
+    /// Waits a little for as many appends as waited last time: threads that were just answered come
+    /// back with their next append at once, and one sync then serves all of them. The wait is a
+    /// fraction of what a sync of their own would cost them.
+    fn gather<'a>(&self, mut commit: MutexGuard<'a, Commit>) -> MutexGuard<'a, Commit> {
+        let end = Instant::now() + (commit.took / 4).min(GATHER_MAX);
+        while commit.waiting < commit.group {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.arrived.wait_timeout(commit, left);
+            commit = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        commit
     }
 }
 
@@ -105,38 +107,30 @@ impl<S: WriteFs> Log<S> {
         while commit.covered < appends {
             self.check_poison()?;
             if commit.is_running {
+                commit.waiting += 1;
+                self.commits.arrived.notify_one();
                 commit = self.commits.done.wait(commit).unwrap_or_else(PoisonError::into_inner);
+                commit.waiting -= 1;
                 continue;
             }
             commit.is_running = true;
-            let (enough, patience) = commit.patience();
+            commit = self.commits.gather(commit);
             drop(commit);
-            self.gather(enough, patience);
-            let start = Instant::now();
+            let begun = Instant::now();
             let covered = self.flush_as(FlushDepth::Records);
             commit = lock();
             commit.is_running = false;
+            commit.took = begun.elapsed();
+            commit.group = commit.waiting;
             self.commits.done.notify_all();
             match covered {
-                Ok(covered) => commit.note(covered, start.elapsed()),
+                Ok(covered) => commit.covered = commit.covered.max(covered),
                 // A close beside this has synced everything.
                 Err(_) if commit.covered >= appends => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(())
-    }
-
-    /// Waits until so many appends were counted, or the time is up.
-    fn gather(&self, enough: u64, patience: Duration) {
-        let start = Instant::now();
-        while start.elapsed() < patience {
-            let counted = self.writer.lock().map_or(enough, |writer| writer.flush.appends);
-            if counted >= enough {
-                return;
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        }
     }
 
     /// Flushes, and gives the count of appends that are covered.

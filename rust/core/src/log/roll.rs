@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::fs::{WriteDir, WriteFs};
 use crate::names::FileKind;
 use crate::segment::active::Incoming;
+use crate::segment::sealed::FlushDepth;
 use crate::segment::{Segment, name};
 
 const FILES: [FileKind; 4] =
@@ -69,7 +70,7 @@ impl<S: WriteFs> Log<S> {
         writer.take_snapshot(base_offset)?;
         self.remove_strays(base_offset)?;
         active.finish_times(tail.largest)?;
-        let sealed = active.seal();
+        let sealed = active.seal().and_then(|()| self.sync_before_roll(&active));
         self.poison_if(sealed)?;
         let segment = match Segment::create(&self.dir, base_offset, &config, now_ms) {
             Ok(segment) => Arc::new(segment),
@@ -89,6 +90,15 @@ impl<S: WriteFs> Log<S> {
         writer.flush.is_pending = true;
         self.publish(writer);
         Ok(true)
+    }
+
+    /// The name of a new segment must not reach the device before the records of the old one: after
+    /// a power cut the log would have a hole. Where somebody else flushes, Kafka's way is kept.
+    fn sync_before_roll(&self, active: &Segment<S>) -> Result<()> {
+        if self.options.background_flush {
+            return Ok(());
+        }
+        active.flush(FlushDepth::Records)
     }
 
     /// Makes the old segment ready again after a new one could not be made.
