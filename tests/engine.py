@@ -17,7 +17,7 @@ import kafkaseg
 NOW = 1_700_000_000_000
 
 #: Segments of a few batches, index entries at almost every batch.
-SMALL: dict[str, Any] = {"internal.segment.bytes": 4000, "index.interval.bytes": 200, "retention.ms": -1}
+SMALL: dict[str, Any] = {"internal.segment.bytes": 2000, "index.interval.bytes": 200, "retention.ms": -1}
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -103,6 +103,7 @@ class Slice:
 
     def send(self, sock: socket.socket, skip: int = 0) -> Sent:
         """Sends the slice without its first `skip` bytes, see `Log.send`."""
+        _check_not_negative("skip", skip)
         timeout = sock.gettimeout()
         if timeout is None:
             sent, method, complete = self._native.send(sock.fileno(), skip, None)
@@ -116,7 +117,10 @@ class Slice:
             left = deadline - time.monotonic()
             if complete or timeout == 0 or left <= 0:
                 return Sent(self, done, method, complete)
-            select.select([], [sock], [], left)
+            # Not select.select, which cannot wait for descriptors from 1024 on.
+            waiting = select.poll()
+            waiting.register(sock, select.POLLOUT)
+            waiting.poll(left * 1000)
 
 
 class Sent:
@@ -360,7 +364,11 @@ class Log:
         self, data: bytes, *, leader_epoch: int = 0, origin: _Origin = "client"
     ) -> AppendInfo:
         """Appends a batch that a client built, after Kafka's checks; it gets offsets and epoch here."""
-        return AppendInfo(**self._native.append_batch(data, origin, leader_epoch))
+        info = AppendInfo(**self._native.append_batch(data, origin, leader_epoch))
+        if info.bytes == 0 and not info.duplicate:
+            message = f"there is no whole batch in {len(data)} bytes"
+            raise InvalidArgumentError(message)
+        return info
 
     def append_follower(self, data: bytes, *, leader_epoch: int = 0) -> AppendInfo:
         """Appends batches of a leader as they are: they keep their offsets, which must not go back."""
@@ -431,6 +439,7 @@ class Log:
                 offset, "log_end" at the end.
             min_one: whether the first batch is given whole although it is larger.
         """
+        _check_not_negative("max_bytes", max_bytes)
         return Slice(self._native.fetch(offset, max_bytes, isolation, min_one), offset)
 
     def read(
@@ -442,6 +451,7 @@ class Log:
         min_one: bool = True,
     ) -> Fetched:
         """Reads from an offset on, as `slice` finds it."""
+        _check_not_negative("max_bytes", max_bytes)
         native, data = self._native.read(offset, max_bytes, isolation, min_one)
         return Fetched(native, offset, data)
 
@@ -529,6 +539,12 @@ def _is_kafka(recovery: str) -> bool:
         message = f'recovery is "safe" or "kafka", not {recovery!r}'
         raise InvalidArgumentError(message)
     return recovery == "kafka"
+
+
+def _check_not_negative(name: str, value: int) -> None:
+    if value < 0:
+        message = f"{name} must not be negative, not {value}"
+        raise InvalidArgumentError(message)
 
 
 def _check_positive(name: str, value: int) -> None:

@@ -41,7 +41,7 @@ def test_a_missing_directory_is_refused_when_none_is_to_be_made(path: Path) -> N
     assert (path.parent / ".kafka_cleanshutdown").exists(), "nothing was touched"
 
 
-@pytest.mark.parametrize("name", ["orders", "orders-x", "orders--1", "orders-0.abc-delete", "-0"])
+@pytest.mark.parametrize("name", ["orders", "orders-x", "orders-0.0123456789abcdef0123456789abcdef-delete", "-0"])
 def test_a_directory_must_be_named_topic_and_number(tmp_path: Path, name: str) -> None:
     with pytest.raises(kafkaseg.InvalidArgumentError, match="<topic>-<number>"):
         kafkaseg.Log.open(tmp_path / name)
@@ -159,7 +159,7 @@ def test_what_an_append_survives_is_told(path: Path) -> None:
 
 
 def test_figures_add_up(path: Path) -> None:
-    with kafkaseg.Log.open(path, {"internal.segment.bytes": 4000, "index.interval.bytes": 200}) as log:
+    with kafkaseg.Log.open(path, {"internal.segment.bytes": 1500, "index.interval.bytes": 200}) as log:
         fill(log, 200)
         segments, stats = log.segments(), log.stats()
         assert stats["segments"] == len(segments) > 3
