@@ -50,7 +50,7 @@ class ReportDict(TypedDict):
 class SpecDict(TypedDict):
     base_offset: int
     last_offset: int | None
-    leader_epoch: int
+    leader_epoch: int | None
     producer_id: int
     producer_epoch: int
     base_sequence: int
@@ -67,7 +67,7 @@ class BatchDict(TypedDict):
     crc: int
     base_offset: int
     last_offset: int
-    leader_epoch: int
+    leader_epoch: int | None
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"]
     timestamp_type: Literal["create", "append"] | None
     max_timestamp: int
@@ -253,7 +253,7 @@ class NativeLog:
     def recovery(self) -> RecoveryDict | None: ...
     def damage(self) -> tuple[os.PathLike[str], int, str] | None: ...
     def bounds(self) -> tuple[int, int, int, int, int]: ...
-    def append_batch(self, data: bytes, origin: str, leader_epoch: int) -> AppendDict: ...
+    def append_batch(self, data: bytes, origin: str, leader_epoch: int | None) -> AppendDict: ...
     def append_stream(
         self,
         stream: object,
@@ -262,7 +262,7 @@ class NativeLog:
         batch_bytes: int,
         compression: str,
         level: int | None,
-        leader_epoch: int,
+        leader_epoch: int | None,
     ) -> tuple[int, int, int, tuple[int, int] | None]: ...
     def fetch(self, offset: int, max_bytes: int, isolation: str, min_one: bool) -> NativeFetch: ...
     def read(

@@ -330,7 +330,7 @@ class Log:
         *,
         compression: _Compression = "none",
         level: int | None = None,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
         producer_id: int = -1,
         producer_epoch: int = -1,
         base_sequence: int = -1,
@@ -342,7 +342,7 @@ class Log:
             records: the records, in order.
             compression: the codec, where the topic's `compression.type` is "producer".
             level: the level of the codec.
-            leader_epoch: epoch of the leader that appends.
+            leader_epoch: epoch of the leader that appends; the latest one of the log if not given.
             producer_id: with `producer_epoch` and `base_sequence`, who sends, so that a batch that is sent
                 again is recognised.
             producer_epoch: epoch of the producer.
@@ -361,7 +361,7 @@ class Log:
         return self.append_batch(batch, leader_epoch=leader_epoch)
 
     def append_batch(
-        self, data: bytes, *, leader_epoch: int = 0, origin: _Origin = "client"
+        self, data: bytes, *, leader_epoch: int | None = None, origin: _Origin = "client"
     ) -> AppendInfo:
         """Appends a batch that a client built, after Kafka's checks; it gets offsets and epoch here."""
         info = AppendInfo(**self._native.append_batch(data, origin, leader_epoch))
@@ -370,8 +370,11 @@ class Log:
             raise InvalidArgumentError(message)
         return info
 
-    def append_follower(self, data: bytes, *, leader_epoch: int = 0) -> AppendInfo:
-        """Appends batches of a leader as they are: they keep their offsets, which must not go back."""
+    def append_follower(self, data: bytes, *, leader_epoch: int | None = None) -> AppendInfo:
+        """Appends batches of a leader as they are: they keep their offsets, which must not go back.
+
+        Batches of later epochs than `leader_epoch` are left out, where one is given.
+        """
         return AppendInfo(**self._native.append_batch(data, "replication", leader_epoch))
 
     def append_arrow(
@@ -381,7 +384,7 @@ class Log:
         batch_bytes: int = 16384,
         compression: _Compression = "none",
         level: int | None = None,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
     ) -> TableInfo:
         """Appends the rows of a table: columns key, value, timestamp and headers, all optional.
 
@@ -408,7 +411,7 @@ class Log:
         *,
         commit: bool,
         coordinator_epoch: int = 0,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
         timestamp: int | None = None,
     ) -> AppendInfo:
         """Appends the marker that commits or aborts the transaction of a producer."""

@@ -276,6 +276,8 @@ impl<S: WriteFs> LogDir<S> {
         let job = Job { key: key.clone(), name };
         let tally = Arc::new(Tally::new(1, options));
         let (log, recovery) = load_one(&self.root, state, options, &job, &tally)?;
+        tally.partitions.store(1, Ordering::Relaxed);
+        tally.tell()?;
         state.unloaded.remove(key);
         state.take_in(key.clone(), Ok((log, recovery)))?;
         state.logs.get(key).cloned().ok_or(Error::Interrupted)
