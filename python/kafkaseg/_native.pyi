@@ -26,6 +26,9 @@ __all__ = [
     "parse_snapshot_name",
     "patch_batch",
     "probe",
+    "probe_append",
+    "probe_lookup",
+    "probe_threads",
     "raise_sample",
     "read_checkpoint",
     "read_index",
@@ -50,7 +53,7 @@ class ReportDict(TypedDict):
 class SpecDict(TypedDict):
     base_offset: int
     last_offset: int | None
-    leader_epoch: int | None
+    leader_epoch: int
     producer_id: int
     producer_epoch: int
     base_sequence: int
@@ -67,7 +70,7 @@ class BatchDict(TypedDict):
     crc: int
     base_offset: int
     last_offset: int
-    leader_epoch: int | None
+    leader_epoch: int
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"]
     timestamp_type: Literal["create", "append"] | None
     max_timestamp: int
@@ -368,6 +371,18 @@ def patch_batch(
     max_timestamp: int | None,
 ) -> bytes: ...
 def raise_sample(variant: str) -> None: ...
+def probe_append(log: NativeLog, batches: list[bytes], total_bytes: int) -> tuple[float, int, int]: ...
+def probe_lookup(
+    kind: str,
+    path: str | os.PathLike[str] | None,
+    log: NativeLog | None,
+    *,
+    first: int,
+    span: int,
+    lookups: int,
+    seed: int,
+) -> tuple[float, int]: ...
+def probe_threads(log: NativeLog, batch: bytes, threads: int, appends: int) -> float: ...
 def probe(kind: str, data: bytes | bytearray | str | os.PathLike[str], rounds: int) -> float: ...
 def read_checkpoint(
     path: str | os.PathLike[str],

@@ -79,6 +79,10 @@ impl NativeLog {
             None => Ok(self.log.latest_epoch()?.unwrap_or(0)),
         }
     }
+
+    pub(crate) fn log(&self) -> &Arc<Log<RealFs>> {
+        &self.log
+    }
 }
 
 #[pymethods]

@@ -11,6 +11,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::Log;
 use super::view::{Mark, floor};
@@ -21,6 +22,11 @@ use crate::fs::{Create, WriteDir, WriteFile, WriteFs};
 use crate::names::FileKind;
 use crate::segment::sealed::FlushDepth;
 use crate::segment::{Segment, name};
+
+/// The longest that a sync waits for more appends.
+const PATIENCE_MAX: Duration = Duration::from_millis(1);
+/// How long it sleeps between two looks.
+const LOOK_AGAIN: Duration = Duration::from_micros(20);
 
 /// Where waiting appends meet.
 #[derive(Default)]
@@ -35,6 +41,26 @@ struct Commit {
     /// Appends that a sync has covered.
     covered: u64,
     is_running: bool,
+    /// How many of them the last sync covered, and how long it took.
+    last_group: u64,
+    last_took: Duration,
+}
+
+impl Commit {
+    /// Takes over what a sync did.
+    fn note(&mut self, covered: u64, took: Duration) {
+        self.last_group = covered.saturating_sub(self.covered);
+        self.last_took = took;
+        self.covered = self.covered.max(covered);
+    }
+
+    /// How many appends the next sync should wait for, and how long at most. Whoever was served by
+    /// the last one is about to append again; without a short wait the first of them would sync
+    /// alone, and all others would wait for two syncs.
+    fn patience(&self) -> (u64, Duration) {
+        let enough = self.covered.saturating_add(self.last_group);
+        (enough, (self.last_took / 8).min(PATIENCE_MAX))
+    }
 }
 
 /// What one flush works on.
@@ -83,19 +109,34 @@ impl<S: WriteFs> Log<S> {
                 continue;
             }
             commit.is_running = true;
+            let (enough, patience) = commit.patience();
             drop(commit);
+            self.gather(enough, patience);
+            let start = Instant::now();
             let covered = self.flush_as(FlushDepth::Records);
             commit = lock();
             commit.is_running = false;
             self.commits.done.notify_all();
             match covered {
-                Ok(covered) => commit.covered = commit.covered.max(covered),
+                Ok(covered) => commit.note(covered, start.elapsed()),
                 // A close beside this has synced everything.
                 Err(_) if commit.covered >= appends => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    /// Waits until so many appends were counted, or the time is up.
+    fn gather(&self, enough: u64, patience: Duration) {
+        let start = Instant::now();
+        while start.elapsed() < patience {
+            let counted = self.writer.lock().map_or(enough, |writer| writer.flush.appends);
+            if counted >= enough {
+                return;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
     }
 
     /// Flushes, and gives the count of appends that are covered.
