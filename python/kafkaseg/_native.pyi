@@ -211,8 +211,6 @@ _Progress: TypeAlias = Callable[[int, int, int], object]
 
 @final
 class ManualClock:
-    """A clock that stands still until it is told otherwise."""
-
     def __new__(cls, now_ms: int) -> ManualClock: ...
     @property
     def now_ms(self) -> int: ...

@@ -15,13 +15,12 @@ from kafkaseg.info import (
     AppendInfo,
     Durability,
     OffsetAndTimestamp,
-    Recovery,
     Retained,
     SegmentInfo,
     TableInfo,
     recovery_of,
 )
-from kafkaseg.record import DecodedBatch, Record, StoredRecord, decode_batch, encode_batch, encode_marker
+from kafkaseg.record import decode_batch, encode_batch, encode_marker
 
 if TYPE_CHECKING:
     import socket
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
     from typing import Protocol, Self
 
     from kafkaseg.config import Config, Value
+    from kafkaseg.info import (
+        Recovery,
+    )
+    from kafkaseg.record import DecodedBatch, Record, StoredRecord
 
     class _ArrowStream(Protocol):
         def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
@@ -169,8 +172,10 @@ class Fetched(Slice):
             position += batch.bytes
 
     def records(self) -> Iterator[StoredRecord]:
-        """The records that a consumer would see: from the offset on, no control records, and none of
-        aborted transactions when the slice was read with read_committed.
+        """The records that a consumer would see.
+
+        They begin at the offset, control records are left out, and so are those of aborted transactions
+        when the slice was read with read_committed.
         """
         waiting = sorted(self.aborted or (), key=lambda transaction: transaction.first_offset)
         aborted: set[int] = set()

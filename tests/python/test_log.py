@@ -41,7 +41,9 @@ def test_a_missing_directory_is_refused_when_none_is_to_be_made(path: Path) -> N
     assert (path.parent / ".kafka_cleanshutdown").exists(), "nothing was touched"
 
 
-@pytest.mark.parametrize("name", ["orders", "orders-x", "orders-0.0123456789abcdef0123456789abcdef-delete", "-0"])
+@pytest.mark.parametrize(
+    "name", ["orders", "orders-x", "orders-0.0123456789abcdef0123456789abcdef-delete", "-0"]
+)
 def test_a_directory_must_be_named_topic_and_number(tmp_path: Path, name: str) -> None:
     with pytest.raises(kafkaseg.InvalidArgumentError, match="<topic>-<number>"):
         kafkaseg.Log.open(tmp_path / name)

@@ -29,7 +29,7 @@ def log(path: Path) -> Iterator[kafkaseg.Log]:
 def test_a_batch_over_the_topic_s_limit_is_refused(path: Path) -> None:
     with kafkaseg.Log.open(path, max_message_bytes=1000) as log:
         fill(log, 5)
-        with pytest.raises(kafkaseg.RejectedError, match="max.message.bytes") as caught:
+        with pytest.raises(kafkaseg.RejectedError, match=r"max\.message\.bytes") as caught:
             log.append([kafkaseg.Record(None, bytes(1000), timestamp=NOW)])
         assert caught.value.code == "MESSAGE_TOO_LARGE"
         log.append([kafkaseg.Record(None, bytes(1000), timestamp=NOW)], compression="zstd")
@@ -120,7 +120,7 @@ def test_arguments_of_the_wrong_kind_are_refused(log: kafkaseg.Log) -> None:
         log.append([b"not a record"])
     with pytest.raises(TypeError):
         log.append_batch("text")
-    with pytest.raises(ValueError, match="codec|compression"):
+    with pytest.raises(ValueError, match=r"codec|compression"):
         log.append(records(1), compression="brotli")
     with pytest.raises(ValueError, match="level"):
         log.append(records(1), compression="gzip", level=99)

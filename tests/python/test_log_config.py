@@ -37,7 +37,9 @@ def test_the_defaults_are_those_of_kafka(path: Path) -> None:
 
 def test_a_mapping_a_file_and_keywords_say_the_same(path: Path, tmp_path: Path) -> None:
     properties = tmp_path / "topic.properties"
-    properties.write_text("# a comment\nsegment.bytes = 2097152\ncleanup.policy=compact,delete\npreallocate=true\n")
+    properties.write_text(
+        "# a comment\nsegment.bytes = 2097152\ncleanup.policy=compact,delete\npreallocate=true\n"
+    )
     mapping = {"segment.bytes": 2 << 20, "cleanup.policy": ["compact", "delete"], "preallocate": True}
     keywords = {"segment_bytes": 2 << 20, "cleanup_policy": ("compact", "delete"), "preallocate": True}
     found = []
@@ -81,7 +83,9 @@ def test_the_second_log_of_a_directory_has_options_of_its_own(path: Path) -> Non
     with kafkaseg.Log.open(path), kafkaseg.Log.open(path.with_name("orders-1"), replicated=True) as other:
         fill(other, 5)
         assert other.high_watermark == 0
-        with kafkaseg.Log.open(path.with_name("t-0"), clock=clock, message_timestamp_type="LogAppendTime") as log:
+        with kafkaseg.Log.open(
+            path.with_name("t-0"), clock=clock, message_timestamp_type="LogAppendTime"
+        ) as log:
             fill(log, 5)
             assert log.offset_for_time(-3).timestamp == 5
 

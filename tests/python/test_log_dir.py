@@ -69,7 +69,9 @@ def test_names_must_differ_in_more_than_dots(path: Path) -> None:
             assert caught.value.code == code
 
 
-@pytest.mark.parametrize(("count", "code"), [(0, "INVALID_PARTITIONS"), (-1, "INVALID_PARTITIONS"), (10_001, "POLICY_VIOLATION")])
+@pytest.mark.parametrize(
+    ("count", "code"), [(0, "INVALID_PARTITIONS"), (-1, "INVALID_PARTITIONS"), (10_001, "POLICY_VIOLATION")]
+)
 def test_a_topic_has_one_to_ten_thousand_partitions_at_once(path: Path, count: int, code: str) -> None:
     with kafkaseg.LogDir.open(path) as logs:
         with pytest.raises(kafkaseg.RejectedError) as caught:
@@ -250,7 +252,11 @@ def test_one_bad_partition_does_not_stop_the_others(path: Path) -> None:
 
 def test_strays_and_replicas_on_the_move_are_left_alone(path: Path) -> None:
     kafkaseg.LogDir.open(path).close()
-    moving = ["orders-0.0123456789abcdef0123456789abcdef-future", "orders-1.0123456789abcdef0123456789abcdef-stray", "no partition"]
+    moving = [
+        "orders-0.0123456789abcdef0123456789abcdef-future",
+        "orders-1.0123456789abcdef0123456789abcdef-stray",
+        "no partition",
+    ]
     for name in moving:
         (path / name).mkdir()
     with kafkaseg.LogDir.open(path) as logs:

@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -165,7 +166,9 @@ def clean_directory(path: Path) -> kafkaseg.LogDir:
             leader_epoch=sequence // 50,
         )
         if sequence % 50 == 45:
-            log.end_transaction(7, 0, commit=sequence != 45, timestamp=1_700_000_000_000, leader_epoch=sequence // 50)
+            log.end_transaction(
+                7, 0, commit=sequence != 45, timestamp=1_700_000_000_000, leader_epoch=sequence // 50
+            )
     logs.close()
     return logs
 
@@ -237,7 +240,10 @@ def test_progress_is_told_and_an_exception_in_it_stops_the_opening(tmp_path: Pat
         if progress[2] > 10_000_000:
             raise LookupError("enough")
 
-    for opening in (lambda f: kafkaseg.Log.open(path, progress=f), lambda f: kafkaseg.LogDir.open(tmp_path, progress=f)):
+    for opening in (
+        lambda f: kafkaseg.Log.open(path, progress=f),
+        lambda f: kafkaseg.LogDir.open(tmp_path, progress=f),
+    ):
         told.clear()
         with pytest.raises(LookupError, match="enough"):
             opening(stop)
@@ -252,7 +258,7 @@ def test_progress_is_told_and_an_exception_in_it_stops_the_opening(tmp_path: Pat
 
 
 @pytest.mark.parametrize("opening", [kafkaseg.Log.open, lambda path: kafkaseg.LogDir.open(path.parent)])
-def test_ctrl_c_ends_a_recovery_at_once(tmp_path: Path, opening) -> None:
+def test_ctrl_c_ends_a_recovery_at_once(tmp_path: Path, opening: Callable[[Path], object]) -> None:
     path = write_large(tmp_path, 1.5)
     began = time.monotonic()
     threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -33,12 +33,12 @@ def large(log: kafkaseg.Log) -> kafkaseg.Log:
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Two ends of a TCP connection on this machine."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        with socket.create_connection(server.getsockname()) as ours:
-            theirs, _ = server.accept()
-            with theirs:
-                theirs.settimeout(20)
-                yield ours, theirs
+    server = socket.create_server(("127.0.0.1", 0))
+    with server, socket.create_connection(server.getsockname()) as ours:
+        theirs, _ = server.accept()
+        with theirs:
+            theirs.settimeout(20)
+            yield ours, theirs
 
 
 class Receiver(threading.Thread):
@@ -72,7 +72,7 @@ def test_a_non_blocking_socket_gets_what_it_takes_and_the_rest_later(
     large: kafkaseg.Log, pair: tuple[socket.socket, ...]
 ) -> None:
     ours, theirs = pair
-    ours.setblocking(False)
+    ours.setblocking(False)  # noqa: FBT003
     sent = large.send(ours, 0, 1 << 30)
     assert 0 < sent.bytes < large.stats()["bytes"]
     assert not sent.complete
@@ -136,7 +136,7 @@ def test_a_closed_socket_is_an_error(log: kafkaseg.Log, pair: tuple[socket.socke
     ours, theirs = pair
     fill(log, 50)
     theirs.close()
-    with pytest.raises(OSError, match="send"):
+    with pytest.raises(OSError, match="send"):  # noqa: PT012
         for _ in range(100):
             log.send(ours, 0)
             time.sleep(0.01)
@@ -159,7 +159,7 @@ def test_a_truncation_ends_the_send_of_what_is_gone(
 ) -> None:
     ours, theirs = pair
     data = large.read(0, 1 << 30).data
-    ours.setblocking(False)
+    ours.setblocking(False)  # noqa: FBT003
     sent = large.send(ours, 0, 1 << 30)
     large.truncate_to(5)
     with pytest.raises(kafkaseg.LogChangedError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def log(path: Path):
+def log(path: Path) -> Iterator[kafkaseg.Log]:
     with opened(path) as log:
         yield log
 
@@ -30,14 +31,16 @@ def end(log: kafkaseg.Log, producer: int, *, commit: bool, **options: int) -> ka
     return log.end_transaction(producer, 0, commit=commit, timestamp=NOW + log.end_offset, **options)
 
 
-def send(log: kafkaseg.Log, producer: int, sequence: int, count: int = 2, epoch: int = 0, **options: bool):
+def send(
+    log: kafkaseg.Log, producer: int, sequence: int, count: int = 2, epoch: int = 0, **options: bool
+) -> kafkaseg.AppendInfo:
     batch = records(count, log.end_offset)
-    return log.append(
-        batch, producer_id=producer, producer_epoch=epoch, base_sequence=sequence, **options
-    )
+    return log.append(batch, producer_id=producer, producer_epoch=epoch, base_sequence=sequence, **options)
 
 
-def in_transaction(log: kafkaseg.Log, producer: int, sequence: int, count: int = 2, epoch: int = 0):
+def in_transaction(
+    log: kafkaseg.Log, producer: int, sequence: int, count: int = 2, epoch: int = 0
+) -> kafkaseg.AppendInfo:
     return send(log, producer, sequence, count, epoch, transactional=True)
 
 
@@ -185,5 +188,5 @@ def test_a_marker_of_an_old_coordinator_is_fenced(log: kafkaseg.Log) -> None:
 
 
 def test_the_origin_of_a_batch_is_one_of_three(log: kafkaseg.Log) -> None:
-    with pytest.raises(kafkaseg.InvalidArgumentError, match="no origin 'friend'|no origin \"friend\""):
+    with pytest.raises(kafkaseg.InvalidArgumentError, match=r"no origin .friend."):
         log.append_batch(kafkaseg.encode_batch(records(1)), origin="friend")
