@@ -19,14 +19,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 import kafkaseg
 from bench.data import CACHE, FIRST_TIMESTAMP
 from bench.peers.java import Appends, JavaAppender
-from bench.ratios import Ratio, print_ratios, ratio, write
+from bench.ratios import print_ratios, ratio, write
 from bench.timing import Timing, UnavailableError, clock
 from kafkaseg import _native
+
+if TYPE_CHECKING:
+    from bench.ratios import Ratio
 
 VALUES = (100, 1_000)
 BATCHES = (16 << 10, 1 << 20)

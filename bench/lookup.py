@@ -12,7 +12,7 @@ import argparse
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -20,12 +20,13 @@ import kafkaseg
 from bench.data import CACHE
 from bench.peers.java import JavaLookup
 from bench.peers.javalog import lookup_jobs
-from bench.ratios import Ratio, print_ratios, ratio, write
+from bench.ratios import print_ratios, ratio, write
 from bench.timing import Timing, UnavailableError
 from kafkaseg import _native
 
 if TYPE_CHECKING:
     from bench.peers.java import Lookups
+    from bench.ratios import Ratio
 
 GOALS = {
     "index-random": 1.0,
@@ -81,7 +82,7 @@ class Subject:
         self.folder = CACHE / "lookup-ours"
         self.log: kafkaseg.Log | None = None
 
-    def __enter__(self) -> Subject:
+    def __enter__(self) -> Self:
         if self.lookups.kind in {"position", "time"}:
             shutil.rmtree(self.folder, ignore_errors=True)
             shutil.copytree(self.lookups.path, self.folder / "ours-0")

@@ -16,19 +16,21 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import kafkaseg
 from bench.append import LOG, Columns, fresh
 from bench.data import CACHE
 from bench.peers.java import Appends
-from bench.ratios import Ratio, print_ratios, ratio, write
+from bench.ratios import print_ratios, ratio, write
 from bench.timing import Timing, clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import kafkaseg
+    from bench.ratios import Ratio
 
 SLICE = 1 << 20
 SEND_GOAL = 0.95
@@ -124,7 +126,7 @@ class Drain:
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def __enter__(self) -> Drain:
+    def __enter__(self) -> Self:
         with socket.create_server(("127.0.0.1", 0)) as server:
             self.near = socket.create_connection(server.getsockname())
             self.far, _ = server.accept()

@@ -63,6 +63,7 @@ impl<S: WriteFs> Log<S> {
         if facts.is_empty() {
             return Ok(nothing(&writer));
         }
+        Self::check_epoch(&writer, leader_epoch)?;
         let now_ms = self.now_ms();
         let set = match origin {
             Origin::Client | Origin::Coordinator => {
@@ -111,6 +112,7 @@ impl<S: WriteFs> Log<S> {
         if bytes.is_empty() {
             return Ok(nothing(&writer));
         }
+        Self::check_epoch(&writer, leader_epoch)?;
         let now_ms = self.now_ms();
         let stamps = config.message_timestamp_type == TimestampType::LogAppendTime;
         if stamps {
