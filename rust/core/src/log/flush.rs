@@ -1,7 +1,7 @@
 //! Durability: what is synced when, and who waits for it.
 //!
-//! 1. No lock is held while a file is synced. Appends go on; the sync covers those counted before
-//!    it began.
+//! 1. No lock is held while a file is synced, but for the last sync of a segment before the next
+//!    one begins. Appends go on; the sync covers those counted before it began.
 //! 2. With `fsync=always` an append waits for a sync that began after its bytes were written. One
 //!    waiter syncs, the others wait for it: however many threads append, a sync serves them all.
 //! 3. A failed sync says nothing about what is on the device, nor does a later one that succeeds.
