@@ -1,6 +1,6 @@
 //! Closing one log cleanly: what is open is finished, synced and let go.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::sync::atomic::Ordering;
 
 use super::view::View;
@@ -73,7 +73,8 @@ impl<S: WriteFs> Log<S> {
         }
         writer.slots = Arc::new(Vec::new());
         writer.tail = None;
-        let mut view = self.view.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.last_bounds.set(view.bounds());
         *view = View { slots: Arc::new(Vec::new()), ..view.clone() };
     }
 }
