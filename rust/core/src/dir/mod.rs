@@ -133,6 +133,10 @@ struct State<S: WriteFs> {
     /// Partitions that were opened by their own path, and those of them that were closed again.
     opened: BTreeSet<PartitionKey>,
     closed: BTreeSet<PartitionKey>,
+    /// Partitions that were opened by their own path and let go of without being closed.
+    dropped: BTreeSet<PartitionKey>,
+    /// Partitions that can be read only: a clean start would not notice their damage.
+    damaged: BTreeSet<PartitionKey>,
     topics: TopicConfigs,
     /// Directories renamed to `-delete`, and when they may go.
     doomed: Vec<(String, i64)>,
@@ -233,32 +237,32 @@ impl<S: WriteFs> LogDir<S> {
     /// Closes every log and writes the checkpoints; when all went well, also the marker that spares
     /// the next opening a recovery. The lock is given back in any case.
     pub fn close(&self) -> Result<()> {
-        self.check_open()?;
-        self.is_closed.store(true, Ordering::Release);
+        if self.is_closed.swap(true, Ordering::AcqRel) {
+            return Err(self.closed());
+        }
         self.stop();
         let mut state = self.state();
         let closed = self.close_logs(&mut state);
         let home = self.root.home.write().unwrap_or_else(PoisonError::into_inner).take();
         let Some(home) = home else { return closed };
-        let checkpointed =
-            closed.and_then(|()| state.write_checkpoints(&home, &self.root.recovery_points()));
-        if checkpointed.is_ok() && state.is_clean_now() {
-            home.write_marker(state.broker_epoch)?;
-        }
-        checkpointed
+        // What one log could not do must not cost the others what they have to say.
+        let checkpointed = state.write_checkpoints(&home, &self.root.recovery_points());
+        closed?;
+        checkpointed?;
+        if state.is_clean_now() { home.write_marker(state.broker_epoch) } else { Ok(()) }
     }
 
     /// Closes all logs, also behind one that fails; the first failure is told.
     fn close_logs(&self, state: &mut State<S>) -> Result<()> {
         let mut outcome = Ok(());
         for (key, log) in std::mem::take(&mut state.logs) {
-            // A log that was closed on its own was closed cleanly.
             state.note(&key, &log);
-            let closed = if log.is_closed() { Ok(()) } else { log.close() };
+            let closed = close_log(&log);
             self.root.recovery_points().insert(&key.0, key.1, log.recovery_point());
-            if outcome.is_ok() {
-                outcome = closed;
+            if log.damage().is_some() {
+                state.damaged.insert(key);
             }
+            outcome = outcome.and(closed);
         }
         outcome
     }
@@ -269,10 +273,11 @@ impl<S: WriteFs> LogDir<S> {
     }
 
     fn check_open(&self) -> Result<()> {
-        if self.is_closed() {
-            return Err(Error::Invalid(format!("{} is closed", self.path.display())));
-        }
-        Ok(())
+        if self.is_closed() { Err(self.closed()) } else { Ok(()) }
+    }
+
+    fn closed(&self) -> Error {
+        Error::Invalid(format!("{} is closed", self.path.display()))
     }
 
     fn state(&self) -> MutexGuard<'_, State<S>> {
@@ -286,10 +291,9 @@ impl<S: WriteFs> LogDir<S> {
 }
 
 impl<S: WriteFs> State<S> {
-    /// Takes over what a log has to say for the checkpoint files, unless it was closed: then it has
-    /// said it.
+    /// Takes over what a log has to say for the checkpoint files, also one that was closed.
     fn note(&mut self, (topic, partition): &PartitionKey, log: &Log<S>) {
-        let Ok(bounds) = log.bounds() else { return };
+        let bounds = log.last_bounds();
         self.high_watermarks.insert(topic, *partition, bounds.high_watermark);
         // Where the log begins with its first segment, the name of that file says it all.
         if bounds.start > bounds.first_base {
@@ -312,17 +316,32 @@ impl<S: WriteFs> State<S> {
 
     /// Whether the marker may be written: it speaks for every partition of the directory.
     fn is_clean_now(&self) -> bool {
-        let was_closed = |key: &PartitionKey| self.was_clean || self.closed.contains(key);
-        self.offline.is_empty() && self.unloaded.keys().all(was_closed)
+        self.offline.is_empty()
+            && self.damaged.is_empty()
+            && self.unloaded.keys().all(|key| self.was_closed(key))
+    }
+
+    /// Whether a partition that is not open was closed cleanly when it last was.
+    fn was_closed(&self, key: &PartitionKey) -> bool {
+        (self.was_clean || self.closed.contains(key)) && !self.dropped.contains(key)
     }
 }
 
 impl<S: WriteFs> Drop for LogDir<S> {
     fn drop(&mut self) {
         // Without `close` this is a crash as far as the files are concerned: they are left as they
-        // are, and the next opening recovers. Only the threads must go.
+        // are, and the next opening recovers. The threads must go, and whoever still has a log must
+        // not write to it when the lock is somebody else's.
         self.stop();
+        for log in std::mem::take(&mut self.state().logs).into_values() {
+            log.abandon();
+        }
     }
+}
+
+/// Closes a log. One that was closed on its own was closed cleanly, unless that failed.
+fn close_log<S: WriteFs>(log: &Log<S>) -> Result<()> {
+    if log.is_closed() && !log.is_poisoned() { Ok(()) } else { log.close() }
 }
 
 /// Configuration of a topic.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::{DirOptions, LogDir};
+use super::{DirOptions, LogDir, close_log};
 use crate::error::{Error, Result};
 use crate::fs::{RealFs, WriteDir};
 use crate::log::Log;
@@ -43,6 +43,7 @@ impl Partition {
             Some(parent) if !parent.is_closed() => parent,
             _ => {
                 let dir = Arc::new(LogDir::open(&RealFs, &parent, parent_options)?);
+                parents.retain(|_, parent| parent.strong_count() > 0);
                 parents.insert(parent_key, Arc::downgrade(&dir));
                 dir
             }
@@ -112,18 +113,28 @@ impl LogDir<RealFs> {
     }
 
     /// Closes a partition and lets go of it; the last one closes the directory.
-    fn release(&self, log: &Log<RealFs>) -> Result<()> {
+    fn release(&self, log: &Arc<Log<RealFs>>) -> Result<()> {
         let key = (log.topic().to_owned(), log.partition());
         let mut state = self.state();
+        // The name may be that of another log by now.
+        if !state.logs.get(&key).is_some_and(|held| Arc::ptr_eq(held, log)) {
+            return Err(Error::Invalid("the log is closed".to_owned()));
+        }
         state.note(&key, log);
-        let closed = log.close();
+        let closed = close_log(log);
         self.root.recovery_points().insert(&key.0, key.1, log.recovery_point());
         state.logs.remove(&key);
         state.opened.remove(&key);
         match closed {
             Ok(()) => {
                 state.unloaded.insert(key.clone(), format!("{}-{}", key.0, key.1));
-                state.closed.insert(key);
+                // A clean start would not notice damage.
+                if log.damage().is_some() {
+                    state.dropped.insert(key);
+                } else {
+                    state.dropped.remove(&key);
+                    state.closed.insert(key);
+                }
             }
             // The directory is not clean any more, whatever else happens in it.
             Err(ref error) => {
@@ -134,6 +145,24 @@ impl LogDir<RealFs> {
         drop(state);
         let left = if is_last { self.close() } else { self.checkpoint() };
         closed.and(left)
+    }
+}
+
+impl Drop for Partition {
+    /// Without `close` the partition is left as a crash would leave it; the others of its directory
+    /// go on, and it can be opened again.
+    fn drop(&mut self) {
+        let key = (self.log.topic().to_owned(), self.log.partition());
+        let mut state = self.parent.state();
+        if !state.logs.get(&key).is_some_and(|held| Arc::ptr_eq(held, &self.log)) {
+            return;
+        }
+        self.log.abandon();
+        state.logs.remove(&key);
+        state.opened.remove(&key);
+        state.closed.remove(&key);
+        state.unloaded.insert(key.clone(), format!("{}-{}", key.0, key.1));
+        state.dropped.insert(key);
     }
 }
 

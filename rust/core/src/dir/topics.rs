@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::load::log_options;
-use super::{DirOptions, LogDir, State};
-use crate::checkpoint::PartitionMetadata;
+use super::{DirOptions, LogDir, PartitionKey, State};
+use crate::checkpoint::{OffsetCheckpoint, PartitionMetadata};
 use crate::error::{Error, Result};
 use crate::fs::{Dir, WriteDir, WriteFs, replace_file};
 use crate::limits::PARTITIONS_PER_REQUEST_MAX;
@@ -93,6 +93,9 @@ impl<S: WriteFs> LogDir<S> {
             }
             state.offline.remove(&key);
             state.unloaded.remove(&key);
+            state.opened.remove(&key);
+            state.closed.remove(&key);
+            state.dropped.remove(&key);
             state.forget(name, key.1);
             self.root.recovery_points().remove(name, key.1);
             state.doomed.push((doomed.to_string(), due));
@@ -101,7 +104,9 @@ impl<S: WriteFs> LogDir<S> {
         state.topics.remove(name);
         self.with_home(|home| {
             home.dir().sync()?;
-            home.write_topics(&state.topics, self.options.clock.now_ms())
+            home.write_topics(&state.topics, self.options.clock.now_ms())?;
+            // What they say of the old topic would be taken for the new one of its name.
+            state.write_checkpoints(home, &self.root.recovery_points())
         })
     }
 
@@ -140,12 +145,26 @@ impl<S: WriteFs> LogDir<S> {
         options: &DirOptions,
     ) -> Result<()> {
         let key = (topic.as_str().to_owned(), partition);
+        self.forget_old(state, &key)?;
         let options = log_options(&self.root, state, options, &key)?;
         let dir =
             self.with_home(|home| make_partition::<S>(home.dir(), topic, partition, topic_id))?;
         let (log, _) = Log::load(dir, &options)?;
         state.logs.insert(key, Arc::new(log));
         Ok(())
+    }
+
+    /// Takes what the checkpoints say of an earlier partition of that name out of them, durably,
+    /// before there is a new one.
+    fn forget_old(&self, state: &mut State<S>, (topic, partition): &PartitionKey) -> Result<()> {
+        let mut points = self.root.recovery_points();
+        let is_named = |offsets: &OffsetCheckpoint| offsets.get(topic, *partition).is_some();
+        if ![&*points, &state.log_starts, &state.high_watermarks].into_iter().any(is_named) {
+            return Ok(());
+        }
+        points.remove(topic, *partition);
+        state.forget(topic, *partition);
+        self.with_home(|home| state.write_checkpoints(home, &points))
     }
 
     fn config_delay(&self, state: &State<S>, name: &str) -> i64 {
@@ -178,7 +197,7 @@ fn make_partition<S: WriteFs>(
 }
 
 impl<S: WriteFs> State<S> {
-    fn all_keys(&self) -> BTreeSet<super::PartitionKey> {
+    fn all_keys(&self) -> BTreeSet<PartitionKey> {
         let keys = self.logs.keys().chain(self.offline.keys()).chain(self.unloaded.keys());
         keys.cloned().collect()
     }
@@ -187,7 +206,7 @@ impl<S: WriteFs> State<S> {
         self.all_keys().into_iter().map(|(topic, _)| topic).collect()
     }
 
-    fn keys_of(&self, topic: &str) -> Vec<super::PartitionKey> {
+    fn keys_of(&self, topic: &str) -> Vec<PartitionKey> {
         self.all_keys().into_iter().filter(|(name, _)| name == topic).collect()
     }
 

@@ -186,21 +186,32 @@ impl<S: WriteFs> LogDir<S> {
     pub fn flush(&self) -> Result<()> {
         self.check_open()?;
         let logs: Vec<_> = self.state().logs.values().cloned().collect();
+        let mut outcome = Ok(());
         for log in logs {
-            if !log.is_closed() {
-                log.flush()?;
+            // A damaged log has nothing to flush.
+            if log.is_closed() || log.damage().is_some() {
+                continue;
+            }
+            match log.flush() {
+                Err(_) if log.is_closed() => {}
+                flushed => outcome = outcome.and(flushed),
             }
         }
-        self.checkpoint()
+        outcome.and(self.checkpoint())
     }
 
     /// Removes what has waited long enough for its removal.
     pub fn purge(&self, now_ms: i64) -> Result<usize> {
         let logs: Vec<_> = self.state().logs.values().cloned().collect();
+        let mut outcome = Ok(());
         for log in logs {
             // A log that cannot be changed has nothing that waits.
-            if !log.is_closed() && !log.is_poisoned() && log.damage().is_none() {
-                log.purge(now_ms)?;
+            let can_change = || !log.is_closed() && !log.is_poisoned() && log.damage().is_none();
+            if can_change()
+                && let Err(error) = log.purge(now_ms)
+                && can_change()
+            {
+                outcome = outcome.and(Err(error));
             }
         }
         let due: Vec<String> = {
@@ -211,13 +222,21 @@ impl<S: WriteFs> LogDir<S> {
             state.doomed = later;
             due.into_iter().map(|(name, _)| name).collect()
         };
-        for name in &due {
-            self.with_home(|home| remove_partition(home.dir(), name))?;
+        let mut removed = 0;
+        for name in due {
+            match self.with_home(|home| remove_partition(home.dir(), &name)) {
+                Ok(()) => removed += 1,
+                Err(error) => {
+                    // It is tried again with the next round.
+                    self.state().doomed.push((name, now_ms));
+                    outcome = outcome.and(Err(error));
+                }
+            }
         }
-        if !due.is_empty() {
+        if removed > 0 {
             self.with_home(|home| home.dir().sync())?;
         }
-        Ok(due.len())
+        outcome.map(|()| removed)
     }
 }
 

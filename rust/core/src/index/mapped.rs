@@ -267,6 +267,12 @@ impl<D: WriteDir, const CELLS: usize> Mapped<D, CELLS> {
         self.remap(state, file, 0, IndexMode::Sealed)
     }
 
+    /// Lets the next flush sync the file whatever this process has done to it: an earlier one may
+    /// have left it in the page cache alone.
+    pub(super) fn distrust(&self) {
+        self.unsynced.store(true, Ordering::Relaxed);
+    }
+
     /// Makes entries and length durable. Searches and appends go on meanwhile.
     pub(super) fn flush(&self) -> Result<()> {
         if !self.unsynced.swap(false, Ordering::AcqRel) {

@@ -132,6 +132,11 @@ impl<D: WriteDir> TimeIndex<D> {
         self.mapped.trim()
     }
 
+    /// Lets the next flush sync the file: an earlier process may have left it in the page cache.
+    pub(crate) fn distrust(&self) {
+        self.mapped.distrust();
+    }
+
     /// Makes entries and length durable, if anything has changed.
     pub fn flush(&self) -> Result<()> {
         self.mapped.flush()

@@ -181,6 +181,11 @@ impl<D: WriteDir> TxnIndex<D> {
         )
     }
 
+    /// Lets the next flush sync the file: an earlier process may have left it in the page cache.
+    pub(crate) fn distrust(&self) {
+        self.unsynced.store(true, Ordering::Relaxed);
+    }
+
     /// Makes entries durable, and the name of a new file.
     pub fn flush(&self) -> Result<()> {
         if !self.unsynced.swap(false, Ordering::AcqRel) {

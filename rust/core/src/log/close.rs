@@ -1,7 +1,7 @@
 //! Closing one log cleanly: what is open is finished, synced and let go.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use super::view::View;
 use super::writer::{Writer, no_segment};
@@ -73,7 +73,8 @@ impl<S: WriteFs> Log<S> {
         }
         writer.slots = Arc::new(Vec::new());
         writer.tail = None;
-        let mut view = self.view.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.last_bounds.set(view.bounds());
         *view = View { slots: Arc::new(Vec::new()), ..view.clone() };
     }
 }

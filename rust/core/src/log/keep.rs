@@ -142,13 +142,26 @@ impl<D: WriteDir> Keeper<'_, D> {
         };
         match written {
             Ok(()) => self.recovery.indexes_rebuilt.push(self.dir.path().join(index)),
-            // An empty index leads to the same records, only later.
-            Err(Error::NoSpace { .. }) => {
+            // An empty index leads to the same records, only later. Without its aborted
+            // transactions a segment would show records that must not be seen.
+            Err(Error::NoSpace { .. }) if kind != FileKind::TxnIndex => {
                 self.dir.unlink(&format!("{index}.tmp"))?;
                 self.dir.open_write(&index, Create::IfMissing)?.set_len(0)?;
                 self.recovery.skipped.push(format!("{index}: no space"));
             }
             Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Makes the indexes of a segment durable that are in the page cache alone, perhaps.
+    pub(super) fn sync_indexes(&self, base_offset: i64) -> Result<()> {
+        for kind in [FileKind::Index, FileKind::TimeIndex, FileKind::TxnIndex] {
+            match self.dir.open_write(&name(base_offset, kind), Create::No) {
+                Ok(file) => file.sync()?,
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

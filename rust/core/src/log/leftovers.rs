@@ -10,12 +10,18 @@
 //! | `x.tmp` | a replacement was being written | left: it is overwritten by the next one |
 //!
 //! Every step can be interrupted and begun again: what a later step needs is still there until that
-//! step is done.
+//! step is done. A power cut keeps any selection of names that were not synced, so the directory is
+//! synced wherever one name gives the others their meaning:
+//!
+//! 1. A `.cleaned` says that the `.swap` files above it are incomplete. It goes after them.
+//! 2. A `.log.swap` says that the old files of its range are replaced. It gets its name after they
+//!    are gone, before its indexes do (so that they are not taken for old ones), and from the lowest
+//!    up (so that a finished one never lies inside the range of those that are left).
 
 use std::collections::BTreeSet;
 
 use super::recovery::{Leftover, Recovery};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::{Dir, EntryKind, File, WriteDir};
 use crate::names::{FileKind, FileState, SegmentFile};
 use crate::segment::{EntryHead, Window};
@@ -31,7 +37,10 @@ pub(super) fn settle<D: WriteDir>(dir: &D, recovery: &mut Recovery) -> Result<BT
         .iter()
         .filter(|file| file.state == FileState::Swap)
         .partition(|file| file.base_offset >= first_cleaned);
-    remove(dir, recovery, undone)?;
+    if !undone.is_empty() {
+        remove(dir, recovery, undone)?;
+        dir.sync()?;
+    }
     remove(dir, recovery, cleaned())?;
     complete_swaps(dir, recovery, &files, &complete)?;
     let files = files_of(dir)?;
@@ -44,9 +53,19 @@ pub(super) fn settle<D: WriteDir>(dir: &D, recovery: &mut Recovery) -> Result<BT
 }
 
 fn files_of<D: Dir>(dir: &D) -> Result<Vec<SegmentFile>> {
-    let entries = dir.list()?;
-    let files = entries.iter().filter(|entry| entry.kind == EntryKind::File);
-    let mut files: Vec<_> = files.filter_map(|entry| SegmentFile::parse(&entry.name)).collect();
+    let mut files = Vec::new();
+    for entry in dir.list()? {
+        let Some(file) = SegmentFile::parse(&entry.name) else { continue };
+        match entry.kind {
+            EntryKind::File => files.push(file),
+            // Without it the log would go on as if its records had never been.
+            _ if file.kind == FileKind::Log && file.state != FileState::Deleted => {
+                let path = dir.path().join(entry.name);
+                return Err(Error::Invalid(format!("{} is not a regular file", path.display())));
+            }
+            _ => {}
+        }
+    }
     files.sort_unstable_by_key(|file| (file.base_offset, file.kind));
     Ok(files)
 }
@@ -69,8 +88,7 @@ fn remove<'a, D: WriteDir>(
     Ok(())
 }
 
-/// Removes the files that swaps replace, then gives the swaps their names. The log comes last: as
-/// long as it has its suffix, the swap is seen again and finished.
+/// Removes the files that swaps replace, then gives the swaps their names.
 fn complete_swaps<D: WriteDir>(
     dir: &D,
     recovery: &mut Recovery,
@@ -94,12 +112,20 @@ fn complete_swaps<D: WriteDir>(
                 && !(file.kind == FileKind::Snapshot && file.base_offset == from)
         };
         remove(dir, recovery, files.iter().filter(replaced))?;
+        dir.sync()?;
     }
-    for file in others.into_iter().chain(logs) {
-        let live = SegmentFile { state: FileState::Live, ..*file };
-        dir.rename(&file.to_string(), &live.to_string())?;
-        recovery.leftovers.push((dir.path().join(file.to_string()), Leftover::Completed));
+    for log in logs {
+        complete(dir, recovery, log)?;
+        dir.sync()?;
     }
+    others.into_iter().try_for_each(|file| complete(dir, recovery, file))
+}
+
+/// Gives a swap its final name.
+fn complete<D: WriteDir>(dir: &D, recovery: &mut Recovery, file: &SegmentFile) -> Result<()> {
+    let live = SegmentFile { state: FileState::Live, ..*file };
+    dir.rename(&file.to_string(), &live.to_string())?;
+    recovery.leftovers.push((dir.path().join(file.to_string()), Leftover::Completed));
     Ok(())
 }
 

@@ -27,9 +27,11 @@ use super::{Damage, Log, LogOptions, Parts, Progress};
 use crate::checkpoint::LeaderEpochs;
 use crate::config::Fsync;
 use crate::epoch::EpochCache;
-use crate::error::Result;
-use crate::fs::{Create, Dir, File, WriteDir, WriteFile, WriteFs};
-use crate::names::FileKind;
+use crate::error::{Error, Result};
+use crate::fs::{Create, Dir, File, WriteDir, WriteFile, WriteFs, replace_file};
+use crate::index::TimeEntry;
+use crate::names::{FileKind, LEADER_EPOCH_CHECKPOINT};
+use crate::record::CorruptKind;
 use crate::segment::recover::{Ending, Rebuilt, Rule, rebuild};
 use crate::segment::{Segment, Span, Surroundings, name, split};
 
@@ -69,7 +71,7 @@ struct Loader<S: WriteFs> {
     /// Bytes of each `.log` file.
     sizes: Vec<u64>,
     /// What the leader-epoch checkpoint said.
-    recorded: Arc<Vec<(i32, i64)>>,
+    recorded: Vec<(i32, i64)>,
     /// The segments so far, and the offset after the last of them.
     segments: Vec<Arc<Segment<S>>>,
     end: Option<i64>,
@@ -103,7 +105,7 @@ impl<S: WriteFs> Loader<S> {
             recovery,
             bases,
             sizes,
-            recorded: Arc::new(recorded),
+            recorded,
             segments: Vec::new(),
             end: None,
             replay,
@@ -120,7 +122,7 @@ impl<S: WriteFs> Loader<S> {
             if index < unsure
                 && let Some(sealed) = self.believe(index)?
             {
-                self.add(index, sealed.size, sealed.next_offset)?;
+                self.add(index, sealed.size, sealed.next_offset, None)?;
                 continue;
             }
             let base_offset = self.base(index);
@@ -130,7 +132,7 @@ impl<S: WriteFs> Loader<S> {
                 return Ok(Outcome::Overflowed(base_offset, self.recovery));
             }
             let goes_on = self.settle(index, &rebuilt)?;
-            self.add(index, rebuilt.size, rebuilt.next_offset)?;
+            self.add(index, rebuilt.size, rebuilt.next_offset, Some(rebuilt.largest))?;
             if !goes_on {
                 break;
             }
@@ -142,10 +144,22 @@ impl<S: WriteFs> Loader<S> {
         self.bases.get(index).copied().unwrap_or(0)
     }
 
-    /// Takes a segment into the log.
-    fn add(&mut self, index: usize, size: u64, next_offset: i64) -> Result<()> {
+    /// Takes a segment into the log, with its largest timestamp if it was read.
+    fn add(
+        &mut self,
+        index: usize,
+        size: u64,
+        next_offset: i64,
+        largest: Option<TimeEntry>,
+    ) -> Result<()> {
         let (config, now) = (&self.options.config, self.options.clock.now_ms());
         let segment = Segment::open(&self.dir, self.base(index), size, config, now)?;
+        if let Some(largest) = largest {
+            segment.know_largest(largest);
+        }
+        if index >= self.first_unsure() {
+            segment.distrust();
+        }
         self.segments.push(Arc::new(segment));
         self.end = Some(next_offset);
         Ok(())
@@ -185,7 +199,9 @@ impl<S: WriteFs> Loader<S> {
                 next_base,
                 recorded_end: None,
                 is_end_exact: false,
-                epochs: Arc::clone(&self.recorded),
+                // The checkpoint of epochs can be behind the log, or damaged. Nothing that was
+                // appended is cut because of another file.
+                epochs: Arc::default(),
             },
         };
         let rule = Rule {
@@ -213,39 +229,69 @@ impl<S: WriteFs> Loader<S> {
         let base_offset = self.base(index);
         let is_always = self.options.config.fsync == Fsync::Always;
         let is_durable = is_always || index < self.first_unsure();
-        let mut keeper = Keeper { dir: &*self.dir, recovery: &mut self.recovery };
-        let goes_on = match rebuilt.ending {
-            Ending::Whole | Ending::Overflow => true,
-            Ending::Torn { bytes, kind, is_zeros } => {
-                keeper.cut(base_offset, rebuilt.size, bytes, Some(kind), is_zeros)?;
-                false
+        let may_be_lost = !self.options.is_clean
+            && rebuilt.next_offset >= self.options.checkpointed.recovery_point;
+        let cut = match rebuilt.ending {
+            Ending::Whole | Ending::Overflow => {
+                let is_last = index + 1 == self.bases.len();
+                let is_short = may_be_lost && !is_last && self.has_lost_end(index, rebuilt)?;
+                is_short.then_some(Removed { bytes: 0, kind: None, is_zeros: false })
             }
-            Ending::Damage { bytes, kind, is_hole } => {
-                let above = rebuilt.next_offset >= self.options.checkpointed.recovery_point;
-                let is_crash = !self.options.is_clean && above && is_hole;
-                if !self.options.kafka_recovery && !is_crash {
+            Ending::Torn { bytes, kind, is_zeros } => {
+                Some(Removed { bytes, kind: Some(kind), is_zeros })
+            }
+            Ending::Damage { bytes, kind, is_lost } => {
+                if !self.options.kafka_recovery && !(may_be_lost && is_lost) {
                     let file = self.dir.path().join(name(base_offset, FileKind::Log));
                     self.damage = Some(Damage { file, position: rebuilt.size, kind });
                     // A damaged log is evidence: not even its indexes are touched.
                     return Ok(false);
                 }
                 let rest = self.sizes.get(index).copied().unwrap_or(0).saturating_sub(rebuilt.size);
-                keeper.cut(base_offset, rebuilt.size, rest.max(bytes), Some(kind), false)?;
-                false
+                Some(Removed { bytes: rest.max(bytes), kind: Some(kind), is_zeros: false })
             }
         };
-        if !goes_on {
-            for later in self.bases.get(index + 1..).unwrap_or_default() {
-                keeper.set_aside(*later)?;
-                self.names_changed = true;
-            }
+        if let Some(removed) = &cut {
+            self.cut(index, rebuilt.size, removed)?;
         }
+        let mut keeper = Keeper { dir: &*self.dir, recovery: &mut self.recovery };
         keeper.write_indexes(base_offset, rebuilt, is_durable)?;
         if is_always {
             self.dir.open_write(&name(base_offset, FileKind::Log), Create::No)?.sync()?;
+            keeper.sync_indexes(base_offset)?;
         }
-        self.replay.snapshot(rebuilt.next_offset)?;
-        Ok(goes_on)
+        self.replay.snapshot(rebuilt.next_offset, is_always)?;
+        Ok(cut.is_none())
+    }
+
+    /// Ends the log inside a segment. What lies behind goes first, from the end, and durably: until
+    /// then the cause of the cut is there for the next opening to find.
+    fn cut(&mut self, index: usize, position: u64, removed: &Removed) -> Result<()> {
+        let base_offset = self.base(index);
+        let mut keeper = Keeper { dir: &*self.dir, recovery: &mut self.recovery };
+        let later = self.bases.get(index + 1..).unwrap_or_default();
+        for base_offset in later.iter().rev() {
+            keeper.set_aside(*base_offset)?;
+        }
+        if !later.is_empty() {
+            self.dir.sync()?;
+        }
+        if removed.bytes > 0 {
+            keeper.cut(base_offset, position, removed.bytes, removed.kind, removed.is_zeros)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the indexes of a segment know of entries that its file has not: then a power cut took
+    /// the end of the file and left the segments behind it.
+    fn has_lost_end(&self, index: usize, rebuilt: &Rebuilt) -> Result<bool> {
+        let next_base = self.bases.get(index + 1).copied().unwrap_or(i64::MAX);
+        let lost = rebuilt.next_offset..next_base;
+        if lost.is_empty() {
+            return Ok(false);
+        }
+        let indexed = believe::last_indexed(&*self.dir, self.base(index))?;
+        Ok(indexed.into_iter().flatten().any(|offset| lost.contains(&offset)))
     }
 
     /// Puts the log together.
@@ -261,19 +307,23 @@ impl<S: WriteFs> Loader<S> {
             self.segments.push(Arc::new(Segment::create(&self.dir, end, config, now)?));
             self.names_changed = true;
         }
-        if self.names_changed {
+        // What was read back may be in the page cache alone, unless it is synced on the way.
+        let is_always = self.options.config.fsync == Fsync::Always;
+        if self.names_changed || (is_always && !self.options.is_clean) {
             self.dir.sync()?;
         }
         let first = self.segments.first().map_or(end, |segment| segment.base_offset());
         let start = log_start.max(first).min(end);
-        // What was read back may be in the page cache alone, unless it was synced on the way.
-        let is_synced = self.options.is_clean || self.options.config.fsync == Fsync::Always;
-        let recovery_point = if is_synced && self.damage.is_none() {
-            end
-        } else {
-            self.options.checkpointed.recovery_point.min(end)
-        };
         let restored = self.replay.finish(start, end, &self.segments, self.damage.is_some())?;
+        let mut epochs_stale = !is_as_recorded(&restored.epochs, &self.recorded);
+        let mut is_synced = (self.options.is_clean || is_always) && self.damage.is_none();
+        if is_synced && epochs_stale && !self.options.is_clean {
+            // Batches below the recovery point are not read again.
+            is_synced = write_epochs(&*self.dir, &restored.epochs)?;
+            epochs_stale = !is_synced;
+        }
+        let recovery_point =
+            if is_synced { end } else { self.options.checkpointed.recovery_point.min(end) };
         let parts = Parts {
             dir: self.dir,
             // Nobody is told anything once the log is open.
@@ -284,8 +334,9 @@ impl<S: WriteFs> Loader<S> {
             recovery_point,
             producers: restored.producers,
             snapshots: restored.snapshots,
-            epochs_stale: !is_as_recorded(&restored.epochs, &self.recorded),
+            epochs_stale,
             epochs: restored.epochs,
+            unsynced_snapshots: restored.unsynced,
             damage: self.damage,
         };
         Ok(Outcome::Loaded(Box::new(parts), self.recovery))
@@ -305,7 +356,7 @@ impl<S: WriteFs> Loader<S> {
 /// The leader epochs on file. A file that makes no sense counts as empty, as it does for a broker:
 /// epochs are learned again from the batches that are read.
 fn read_epochs<D: Dir>(dir: &D) -> Result<(EpochCache, Vec<(i32, i64)>)> {
-    let bytes = dir.read_small(LEADER_EPOCHS)?.unwrap_or_default();
+    let bytes = dir.read_small(LEADER_EPOCH_CHECKPOINT)?.unwrap_or_default();
     let epochs = LeaderEpochs::decode(&bytes).unwrap_or_default();
     let recorded = epochs.entries().iter().map(|entry| (entry.epoch, entry.start_offset)).collect();
     Ok((EpochCache::from_file(epochs), recorded))
@@ -316,5 +367,18 @@ fn is_as_recorded(epochs: &EpochCache, recorded: &[(i32, i64)]) -> bool {
     entries.eq(recorded.iter().copied())
 }
 
-/// The file of leader epochs.
-const LEADER_EPOCHS: &str = "leader-epoch-checkpoint";
+/// Writes the epochs; `false` when there is no space for them.
+fn write_epochs<D: WriteDir>(dir: &D, epochs: &EpochCache) -> Result<bool> {
+    match replace_file(dir, LEADER_EPOCH_CHECKPOINT, &epochs.encode()) {
+        Ok(()) => Ok(true),
+        Err(Error::NoSpace { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What is to be cut from a segment.
+struct Removed {
+    bytes: u64,
+    kind: Option<CorruptKind>,
+    is_zeros: bool,
+}

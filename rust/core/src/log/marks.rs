@@ -1,7 +1,9 @@
 //! The offsets that bound what readers see: log start, last stable offset, high watermark, end.
 
 use super::Log;
-use super::view::Mark;
+use std::sync::PoisonError;
+
+use super::view::{Mark, View};
 use super::writer::Writer;
 use crate::error::{Error, Result};
 use crate::fs::WriteFs;
@@ -21,17 +23,29 @@ pub struct Bounds {
     pub end: i64,
 }
 
+impl<S: WriteFs> View<S> {
+    pub(super) fn bounds(&self) -> Bounds {
+        let first = self.slots.first();
+        Bounds {
+            first_base: first.map_or(self.start, |slot| slot.segment.base_offset()),
+            start: self.start,
+            last_stable: self.stable.offset,
+            high_watermark: self.high_watermark.offset,
+            end: self.end.offset,
+        }
+    }
+}
+
 impl<S: WriteFs> Log<S> {
     /// Where the log begins and ends.
     pub fn bounds(&self) -> Result<Bounds> {
-        let view = self.view()?;
-        Ok(Bounds {
-            first_base: view.slots.first().map_or(view.start, |slot| slot.segment.base_offset()),
-            start: view.start,
-            last_stable: view.stable.offset,
-            high_watermark: view.high_watermark.offset,
-            end: view.end.offset,
-        })
+        Ok(self.view()?.bounds())
+    }
+
+    /// The same of a log that may have been closed: where it began and ended then.
+    pub(crate) fn last_bounds(&self) -> Bounds {
+        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
+        self.last_bounds.get().copied().unwrap_or_else(|| view.bounds())
     }
 
     /// The first offset that readers may ask for.

@@ -58,7 +58,7 @@ pub use view::Mark;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use flush::GroupCommit;
 use stats::Counters;
@@ -88,6 +88,8 @@ pub struct Log<S: WriteFs = RealFs> {
     damage: Option<Damage>,
     is_poisoned: AtomicBool,
     is_closed: AtomicBool,
+    /// Where the log began and ended when it was closed.
+    last_bounds: OnceLock<Bounds>,
 }
 
 /// What loading found, out of which a log is put together.
@@ -104,6 +106,8 @@ pub(crate) struct Parts<S: WriteFs> {
     pub(crate) epochs: EpochCache,
     /// Whether the leader-epoch file says something else.
     pub(crate) epochs_stale: bool,
+    /// Producer snapshots that may be in the page cache alone.
+    pub(crate) unsynced_snapshots: Vec<i64>,
     /// Where reading must end and writing is refused.
     pub(crate) damage: Option<Damage>,
 }
@@ -137,6 +141,8 @@ impl<S: WriteFs> Log<S> {
             // A segment that begins at the recovery point may be newer than the last sync of names.
             flush: FlushState::new(unflushed, parts.recovery_point <= segment, now_ms),
         };
+        writer.flush.names |= !parts.unsynced_snapshots.is_empty();
+        writer.flush.snapshots = parts.unsynced_snapshots;
         if options.replicated {
             let recorded = options.checkpointed.high_watermark.unwrap_or(start);
             writer.high_watermark = writer.resolve(recorded.max(start))?;
@@ -155,6 +161,7 @@ impl<S: WriteFs> Log<S> {
             damage: parts.damage,
             is_poisoned: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            last_bounds: OnceLock::new(),
         })
     }
 

@@ -80,7 +80,13 @@ pub(crate) fn replay<S: WriteFs>(
             && header.last_offset() >= from
             && header.producer_id >= 0
         {
-            producers.replay(&stored_facts(segment, position, &header)?)?;
+            let facts = stored_facts(segment, position, &header);
+            match facts.and_then(|facts| producers.replay(&facts)) {
+                // A batch that contradicts the ones before, or a marker that makes no sense, is in
+                // the log all the same.
+                Ok(_) | Err(Error::Rejected { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(())

@@ -24,6 +24,8 @@ pub(super) struct Replay<S: WriteFs> {
     is_loaded: bool,
     /// Snapshots that could not be read.
     senseless: Vec<i64>,
+    /// Snapshots that were not synced.
+    unsynced: Vec<i64>,
     log_start: i64,
     now_ms: i64,
     expiration_ms: i64,
@@ -34,6 +36,8 @@ pub(super) struct Restored<S: WriteFs> {
     pub(super) producers: ProducerStates,
     pub(super) snapshots: Snapshots<S::Dir>,
     pub(super) epochs: EpochCache,
+    /// Snapshots that may be in the page cache alone.
+    pub(super) unsynced: Vec<i64>,
 }
 
 impl<S: WriteFs> Replay<S> {
@@ -44,6 +48,7 @@ impl<S: WriteFs> Replay<S> {
             epochs,
             is_loaded: false,
             senseless: Vec::new(),
+            unsynced: Vec::new(),
             log_start: options.checkpointed.log_start,
             now_ms: options.clock.now_ms(),
             expiration_ms: options.producer_expiration_ms,
@@ -82,7 +87,7 @@ impl<S: WriteFs> Replay<S> {
                     producers.restore(&snapshot, at, *now_ms, *expiration_ms);
                     return Ok(());
                 }
-                Err(Error::Corrupt { .. }) => self.senseless.push(at),
+                Err(Error::Corrupt { .. } | Error::TooLarge { .. }) => self.senseless.push(at),
                 Err(error) => return Err(error),
             }
         }
@@ -100,13 +105,17 @@ impl<S: WriteFs> Replay<S> {
             return Ok(None);
         }
         let facts = if header.attributes.is_control() {
-            BatchView::parse(bytes).ok().map(|batch| facts_of(&batch)).transpose()?
+            BatchView::parse(bytes).ok().map(|batch| facts_of(&batch)).transpose()
         } else {
-            Some(BatchFacts::of(header, None))
+            Ok(Some(BatchFacts::of(header, None)))
         };
-        let outcome = match facts.map(|facts| self.producers.replay(&facts)).transpose() {
-            Ok(outcome) => outcome.flatten(),
-            // A batch that contradicts the ones before is in the log all the same.
+        let outcome = facts
+            .and_then(|facts| facts.map(|facts| self.producers.replay(&facts)).transpose())
+            .map(Option::flatten);
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            // A batch that contradicts the ones before, or a marker that makes no sense, is in the
+            // log all the same.
             Err(Error::Rejected { .. }) => None,
             Err(error) => return Err(error),
         };
@@ -128,18 +137,23 @@ impl<S: WriteFs> Replay<S> {
     }
 
     /// Keeps the state at the end of a segment that was read, so that the next one begins there.
-    pub(super) fn snapshot(&mut self, offset: i64) -> Result<()> {
+    /// One that is there already is not written again, but may be in the page cache alone.
+    pub(super) fn snapshot(&mut self, offset: i64, sync: bool) -> Result<()> {
         self.producers.set_map_end_offset(offset);
-        match self.snapshots.take(&self.producers, false) {
-            Ok(_) | Err(Error::NoSpace { .. }) => Ok(()),
-            Err(error) => Err(error),
+        match self.snapshots.take_changed(&self.producers, sync) {
+            Ok(()) if sync => {}
+            Ok(()) => self.unsynced.push(offset),
+            Err(Error::NoSpace { .. }) => {}
+            Err(error) => return Err(error),
         }
+        Ok(())
     }
 
     /// Forgets everything: the log begins anew.
     pub(super) fn restart(&mut self, offset: i64) -> Result<()> {
         self.producers.clear(offset);
         self.epochs.clear();
+        self.unsynced.clear();
         self.is_loaded = true;
         self.snapshots.delete_all()
     }
@@ -167,7 +181,7 @@ impl<S: WriteFs> Replay<S> {
             let bases: Vec<i64> = segments.iter().map(|segment| segment.base_offset()).collect();
             snapshots.remove_stray(&bases)?;
         }
-        let Self { producers, snapshots, epochs, .. } = self;
-        Ok(Restored { producers, snapshots, epochs })
+        let Self { producers, snapshots, epochs, unsynced, .. } = self;
+        Ok(Restored { producers, snapshots, epochs, unsynced })
     }
 }

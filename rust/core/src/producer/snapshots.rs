@@ -36,6 +36,14 @@ impl<D> fmt::Debug for Snapshots<D> {
     }
 }
 
+fn encoded(states: &ProducerStates) -> Result<Vec<u8>> {
+    states.snapshot().encode().ok_or(Error::TooLarge {
+        what: "producer snapshot",
+        size: u64::MAX,
+        limit: PRODUCER_SNAPSHOT_BYTES_MAX,
+    })
+}
+
 fn live(offset: i64) -> SegmentFile {
     SegmentFile::live(offset, FileKind::Snapshot)
 }
@@ -109,11 +117,7 @@ impl<D: WriteDir> Snapshots<D> {
             return Ok(false);
         }
         let name = name_of(offset);
-        let bytes = states.snapshot().encode().ok_or(Error::TooLarge {
-            what: "producer snapshot",
-            size: u64::MAX,
-            limit: PRODUCER_SNAPSHOT_BYTES_MAX,
-        })?;
+        let bytes = encoded(states)?;
         let file = self.dir.open_write(&name, Create::IfMissing)?;
         // From here on a file of that name is there, good or torn.
         self.offsets.insert(offset);
@@ -125,6 +129,25 @@ impl<D: WriteDir> Snapshots<D> {
         }
         self.taken = offset;
         Ok(true)
+    }
+
+    /// The same for a log that is being opened: a snapshot that says the same already is left as it
+    /// is.
+    pub(crate) fn take_changed(&mut self, states: &ProducerStates, sync: bool) -> Result<()> {
+        let offset = states.map_end_offset();
+        if self.offsets.contains(&offset) {
+            let bytes = encoded(states)?;
+            let file = self.dir.open_write(&name_of(offset), Create::No)?;
+            let mut there = vec![0; bytes.len()];
+            if file.facts()?.bytes == u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+                && file.read_at(&mut there, 0)? == bytes.len()
+                && there == bytes
+            {
+                self.taken = offset;
+                return if sync { file.sync() } else { Ok(()) };
+            }
+        }
+        self.take(states, sync).map(|_| ())
     }
 
     /// Makes the bytes of a snapshot durable, if it is still there.

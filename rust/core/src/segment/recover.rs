@@ -23,6 +23,9 @@ const PROGRESS_BYTES: u64 = 16 << 20;
 /// A disk loses what was not synced by the sector.
 const SECTOR: u64 = 512;
 
+/// Fewer zeros say nothing: every entry begins with up to eleven of them.
+const LOST_BYTES_MIN: u64 = 12;
+
 /// How the good entries of a segment end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -30,8 +33,9 @@ pub(crate) enum Ending {
     Whole,
     /// With bytes that were never a whole entry; nothing good follows in the file.
     Torn { bytes: u64, kind: CorruptKind, is_zeros: bool },
-    /// With damage that good entries follow.
-    Damage { bytes: u64, kind: CorruptKind, is_hole: bool },
+    /// With damage that good entries follow, here or in the next segment. `is_lost` when it is what
+    /// a power cut leaves of bytes that were not synced.
+    Damage { bytes: u64, kind: CorruptKind, is_lost: bool },
     /// With an entry whose offset the segment's base cannot express.
     Overflow,
 }
@@ -71,7 +75,7 @@ pub(crate) fn rebuild<F: File>(
     witness: Witness<'_>,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Rebuilt> {
-    let base_offset = span.segment_base;
+    let (base_offset, file_bytes) = (span.segment_base, bytes);
     let next_offset = span.expected.max(base_offset);
     let mut made = Indexer::new(base_offset, rule);
     let mut rebuilt = Rebuilt {
@@ -107,8 +111,11 @@ pub(crate) fn rebuild<F: File>(
                 break Ending::Torn { bytes, kind, is_zeros };
             }
             Step::Damage { position, bytes, kind } => {
-                let is_hole = has_lost_sector(walker.file(), position, bytes)?;
-                break Ending::Damage { bytes, kind, is_hole };
+                // The end of a file can be missing while the next file is there.
+                let is_cut = kind == CorruptKind::TruncatedEntry
+                    && position.saturating_add(bytes) == file_bytes;
+                let is_lost = is_cut || has_lost_sector(walker.file(), position, bytes)?;
+                break Ending::Damage { bytes, kind, is_lost };
             }
         }
     };
@@ -195,16 +202,18 @@ fn is_zeros<F: File>(file: &F, position: u64, bytes: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether a whole sector of a part of a file reads as zeros, as one does that a power cut kept from
-/// the device while later ones reached it. Damage of other kinds leaves no such sector behind.
+/// Whether all that a sector holds of a part of a file reads as zeros, as it does when a power cut
+/// kept the sector from the device while later ones reached it. Damage of other kinds leaves no such
+/// sector behind.
 fn has_lost_sector<F: File>(file: &F, position: u64, bytes: u64) -> Result<bool> {
     let end = position.saturating_add(bytes);
-    let mut at = position.next_multiple_of(SECTOR);
-    while at.saturating_add(SECTOR) <= end {
-        if is_zeros(file, at, SECTOR)? {
+    let mut at = position;
+    while at < end {
+        let next = at.saturating_add(1).next_multiple_of(SECTOR).min(end);
+        if next - at >= LOST_BYTES_MIN && is_zeros(file, at, next - at)? {
             return Ok(true);
         }
-        at = at.saturating_add(SECTOR);
+        at = next;
     }
     Ok(false)
 }

@@ -95,6 +95,19 @@ impl<S: WriteFs> Segment<S> {
         Ok(())
     }
 
+    /// Lets the next flush sync every file: what an earlier process wrote may be in the page cache
+    /// alone.
+    pub(crate) fn distrust(&self) {
+        self.offset_index.distrust();
+        self.time_index.distrust();
+        self.txn_index.distrust();
+    }
+
+    /// Takes over the largest timestamp from whoever has read the segment.
+    pub(crate) fn know_largest(&self, largest: TimeEntry) {
+        self.times_mut().largest = Some(largest);
+    }
+
     /// Takes the segment out of its log: nothing of it is opened by name from now on.
     pub(crate) fn retire(&self) {
         self.is_retired.store(true, Ordering::Release);

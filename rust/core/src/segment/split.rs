@@ -5,6 +5,11 @@
 //! thrown away; after it there are only `.swap` files, and they replace the original. Either way
 //! that is done by whoever looks at the directory next (`log/leftovers.rs`), which makes the
 //! indexes of the parts anew.
+//!
+//! 1. The first part has the base offset of the original, also where no entry fits it and it stays
+//!    empty: that is how the original is known to be replaced.
+//! 2. The first part gets its `.swap` last, when those of the others are on the device. A `.swap`
+//!    without `.cleaned` therefore means that all parts are there.
 
 use super::active::to_u64;
 use super::name;
@@ -12,6 +17,7 @@ use super::read::Heads;
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
 use crate::fs::{Create, File, WriteDir, WriteFile};
+use crate::limits::SEGMENT_BYTES_MAX;
 use crate::names::{FileKind, FileState, SegmentFile};
 
 /// Bytes copied at once.
@@ -29,8 +35,8 @@ pub(crate) fn split<D: WriteDir>(dir: &D, base_offset: i64, config: &LogConfig) 
     debug_assert!(config.segment_index_bytes > 0, "indexes are made by the recovery that follows");
     let file = dir.open(&name(base_offset, FileKind::Log))?;
     let bytes = file.facts()?.bytes;
-    let parts = parts(&file, bytes)?;
-    if parts.len() < 2 && parts.first().is_none_or(|part| part.base_offset == base_offset) {
+    let parts = parts(&file, base_offset, bytes)?;
+    if parts.len() < 2 {
         return Err(Error::Invalid(format!(
             "{} has an offset that does not fit it and cannot be split",
             file.path().display()
@@ -40,19 +46,24 @@ pub(crate) fn split<D: WriteDir>(dir: &D, base_offset: i64, config: &LogConfig) 
         copy(dir, &file, part)?;
     }
     dir.sync()?;
-    for part in parts.iter().rev() {
+    let promote = |part: &Part| {
         let named = |state| {
             SegmentFile { base_offset: part.base_offset, kind: FileKind::Log, state }.to_string()
         };
-        dir.rename(&named(FileState::Cleaned), &named(FileState::Swap))?;
-    }
+        dir.rename(&named(FileState::Cleaned), &named(FileState::Swap))
+    };
+    let (first, others) = (parts.first(), parts.get(1..).unwrap_or_default());
+    others.iter().rev().try_for_each(promote)?;
+    dir.sync()?;
+    first.into_iter().try_for_each(promote)?;
     dir.sync()
 }
 
-/// Where each part begins: with the first batch whose offsets do not fit the part before.
-fn parts<F: File>(file: &F, bytes: u64) -> Result<Vec<Part>> {
-    let mut parts: Vec<Part> = Vec::new();
+/// Where each part begins: with the first entry that does not fit the part before.
+fn parts<F: File>(file: &F, base_offset: i64, bytes: u64) -> Result<Vec<Part>> {
+    let mut parts = vec![Part { base_offset, from: 0, to: 0 }];
     let mut heads = Heads::new(file, 0, bytes);
+    let mut next_offset = base_offset;
     loop {
         let (position, head) = match heads.next() {
             Ok(Some(found)) => found,
@@ -60,16 +71,23 @@ fn parts<F: File>(file: &F, bytes: u64) -> Result<Vec<Part>> {
             Ok(None) | Err(Error::Corrupt { .. }) => break,
             Err(error) => return Err(error),
         };
-        let first = head.base_offset().unwrap_or_else(|| head.last_offset());
+        let last_offset = head.last_offset();
+        let end = position.saturating_add(to_u64(head.total_bytes()));
         let fits = parts.last().is_some_and(|part| {
-            head.last_offset().saturating_sub(part.base_offset) <= i64::from(i32::MAX)
+            last_offset.saturating_sub(part.base_offset) <= i64::from(i32::MAX)
+                && end.saturating_sub(part.from) <= SEGMENT_BYTES_MAX
         });
         if !fits {
-            parts.push(Part { base_offset: first, from: position, to: position });
+            // A compressed set of an old format tells only its last offset. Its first one is not
+            // below the end of the set before.
+            let lowest = last_offset.saturating_sub(i64::from(i32::MAX)).max(next_offset);
+            let base_offset = head.base_offset().unwrap_or(lowest);
+            parts.push(Part { base_offset, from: position, to: position });
         }
         if let Some(part) = parts.last_mut() {
-            part.to = position.saturating_add(to_u64(head.total_bytes()));
+            part.to = end;
         }
+        next_offset = last_offset.saturating_add(1);
     }
     if let Some(last) = parts.last_mut() {
         last.to = bytes;

@@ -79,6 +79,7 @@ pub(super) fn fresh<S: WriteFs>(
         producers: ProducerStates::new(0),
         epochs: EpochCache::default(),
         epochs_stale: false,
+        unsynced_snapshots: Vec::new(),
         damage: None,
     })?;
     Ok((log, clock))
