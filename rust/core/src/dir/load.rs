@@ -250,10 +250,10 @@ impl<S: WriteFs> State<S> {
     fn take_in(&mut self, key: PartitionKey, loaded: Result<(Log<S>, Recovery)>) -> Result<()> {
         match loaded {
             Ok((log, recovery)) => {
-                if recovery != (Recovery { is_clean: true, ..Recovery::default() }) {
-                    self.recovery.logs.insert(key.clone(), recovery);
-                } else {
+                if recovery == (Recovery { is_clean: true, ..Recovery::default() }) {
                     self.recovery.logs.remove(&key);
+                } else {
+                    self.recovery.logs.insert(key.clone(), recovery);
                 }
                 self.logs.insert(key, Arc::new(log));
             }

@@ -42,6 +42,10 @@ pub type OnProgress = Arc<dyn Fn(DirProgress) -> Result<()> + Send + Sync>;
 
 /// How a log directory is opened.
 #[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent switches, each named where it is set"
+)]
 pub struct DirOptions {
     /// Configuration of the directory, with the defaults of its topics.
     pub config: DirConfig,
