@@ -135,7 +135,8 @@ class Ready:
     def batch(self, number: int, count: int) -> bytes:
         value = number.to_bytes(4) * (self.appends.value_bytes // 4)
         records = [
-            kafkaseg.Record(b"key-%08d" % row, value, timestamp=FIRST_TIMESTAMP + row // 4) for row in range(count)
+            kafkaseg.Record(b"key-%08d" % row, value, timestamp=FIRST_TIMESTAMP + row // 4)
+            for row in range(count)
         ]
         return kafkaseg.encode_batch(records)
 
@@ -170,7 +171,9 @@ def group_commit(appends: int, timings: dict[str, Timing], ratios: list[Ratio]) 
                 timing.add(_native.probe_threads(log._native, batch, threads, count) / (count * threads))
             shutil.rmtree(LOG.parent)
     timings["fsync always, 1 thread"], timings[f"fsync always, {THREADS} threads"] = alone, together
-    print(f"fsync=always: {1 / alone.median:,.0f} appends/s alone, {1 / together.median:,.0f} with {THREADS} threads")
+    print(
+        f"fsync=always: {1 / alone.median:,.0f} appends/s alone, {1 / together.median:,.0f} with {THREADS} threads"
+    )
     ratios.append(ratio(f"fsync=always, {THREADS} threads", "one thread", together, alone, THREADS_GOAL))
 
 

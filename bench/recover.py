@@ -45,7 +45,14 @@ def main() -> None:
             median, best = theirs[name]
             line += f"   broker {median:8.0f} ms"
             ratios.append(
-                Ratio(name, "a broker", median / 1e3 / timing.median, best / 1e3 / timing.best, None, GOALS[name])
+                Ratio(
+                    name,
+                    "a broker",
+                    median / 1e3 / timing.median,
+                    best / 1e3 / timing.best,
+                    None,
+                    GOALS[name],
+                )
             )
         print(line)
     print_ratios(ratios, missing)
