@@ -17,6 +17,7 @@ mod legacy;
 mod legacy_iter;
 mod open;
 mod patch;
+mod plain;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
@@ -39,4 +40,5 @@ pub use legacy::{KeyAndValue, LegacyView};
 pub use legacy_iter::LegacyRecords;
 pub use open::EntryRecords;
 pub use patch::BatchMut;
+pub use plain::PlainRecord;
 pub use span::{FieldSpan, RecordSpan};
