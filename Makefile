@@ -22,7 +22,7 @@ RUST_SOURCES := $(shell find rust -path rust/fuzz -prune -o \( -name '*.rs' -o -
   Cargo.toml Cargo.lock rust-toolchain.toml
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed 2>/dev/null)
 # Side-by-side comparisons; the other modules in bench serve these and the micro-benchmarks.
-BENCH_SCRIPTS := bench/scan.py
+BENCH_SCRIPTS := bench/scan.py bench/append.py bench/lookup.py bench/read.py bench/recover.py
 PYTHON_CODE := $(wildcard python tests bench examples)
 
 .PHONY: help
