@@ -32,11 +32,11 @@ pub(super) fn greatest_at_or_below<K: Copy + PartialOrd>(
     }
     let first_warm = first_warm(entries, entry_bytes);
     let found = if key(first_warm) < target {
-        narrow(first_warm, entries - first_warm, target, &key)
+        narrow_near(first_warm, entries - first_warm, target, &key)
     } else if key(0) > target {
         return None;
     } else {
-        narrow(0, first_warm + 1, target, &key)
+        narrow_far(0, first_warm + 1, target, &key)
     };
     (key(found) <= target).then_some(found)
 }
@@ -58,11 +58,10 @@ pub(super) fn smallest_at_or_above<K: Copy + PartialOrd>(
 }
 
 /// The last of `count` entries from `start` whose key is not above the target, when the first of
-/// them is not above it. Which half goes on is chosen without a branch: no processor can predict
-/// it, and every wrong guess costs more than the look itself. Looking at several keys at once
-/// measures slower, because the keys that every search sees then no longer fit the nearest caches.
+/// them is not above it. The warm section is in the processor's caches, where a wrongly predicted
+/// branch costs more than a look: which half goes on is chosen without one.
 #[inline]
-fn narrow<K: Copy + PartialOrd>(
+fn narrow_near<K: Copy + PartialOrd>(
     mut start: usize,
     mut count: usize,
     target: K,
@@ -73,6 +72,28 @@ fn narrow<K: Copy + PartialOrd>(
         let middle = start + half;
         start = select_unpredictable(key(middle) <= target, middle, start);
         count -= half;
+    }
+    start
+}
+
+/// The same for the rest of an index, which is in memory at best. Here a look costs more than a
+/// wrongly predicted branch, and behind a branch the processor looks ahead at the half that it
+/// expects: half of the time the next key is on its way before the last one has come.
+#[inline]
+fn narrow_far<K: Copy + PartialOrd>(
+    mut start: usize,
+    mut count: usize,
+    target: K,
+    key: &impl Fn(usize) -> K,
+) -> usize {
+    while count > 1 {
+        let half = count / 2;
+        if key(start + half) <= target {
+            start += half;
+            count -= half;
+        } else {
+            count = half;
+        }
     }
     start
 }
