@@ -1,5 +1,6 @@
 //! Log directories as their users see them, on the simulated disk.
 
+mod corpus;
 mod recover;
 mod topics;
 
