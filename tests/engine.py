@@ -17,7 +17,7 @@ import kafkaseg
 NOW = 1_700_000_000_000
 
 #: Segments of a few batches, index entries at almost every batch.
-SMALL: dict[str, Any] = {"internal.segment.bytes": 4000, "index.interval.bytes": 200, "retention.ms": -1}
+SMALL: dict[str, Any] = {"internal.segment.bytes": 2000, "index.interval.bytes": 200, "retention.ms": -1}
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -93,5 +93,11 @@ def python(code: str, *arguments: object, **options: Any) -> subprocess.Popen[st
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
     return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT, **options
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=ROOT,
+        **options,
     )

@@ -135,7 +135,7 @@ def is_end(message: object) -> bool:
     error = message.error()
     if error is None:
         return False
-    if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the name librdkafka gives it
+    if error.code() == KafkaError._PARTITION_EOF:
         return True
     raise RuntimeError(str(error))
 

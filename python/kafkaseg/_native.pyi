@@ -26,6 +26,9 @@ __all__ = [
     "parse_snapshot_name",
     "patch_batch",
     "probe",
+    "probe_append",
+    "probe_lookup",
+    "probe_threads",
     "raise_sample",
     "read_checkpoint",
     "read_index",
@@ -208,8 +211,6 @@ _Progress: TypeAlias = Callable[[int, int, int], object]
 
 @final
 class ManualClock:
-    """A clock that stands still until it is told otherwise."""
-
     def __new__(cls, now_ms: int) -> ManualClock: ...
     @property
     def now_ms(self) -> int: ...
@@ -253,7 +254,7 @@ class NativeLog:
     def recovery(self) -> RecoveryDict | None: ...
     def damage(self) -> tuple[os.PathLike[str], int, str] | None: ...
     def bounds(self) -> tuple[int, int, int, int, int]: ...
-    def append_batch(self, data: bytes, origin: str, leader_epoch: int) -> AppendDict: ...
+    def append_batch(self, data: bytes, origin: str, leader_epoch: int | None) -> AppendDict: ...
     def append_stream(
         self,
         stream: object,
@@ -262,7 +263,7 @@ class NativeLog:
         batch_bytes: int,
         compression: str,
         level: int | None,
-        leader_epoch: int,
+        leader_epoch: int | None,
     ) -> tuple[int, int, int, tuple[int, int] | None]: ...
     def fetch(self, offset: int, max_bytes: int, isolation: str, min_one: bool) -> NativeFetch: ...
     def read(
@@ -368,6 +369,18 @@ def patch_batch(
     max_timestamp: int | None,
 ) -> bytes: ...
 def raise_sample(variant: str) -> None: ...
+def probe_append(log: NativeLog, batches: list[bytes], total_bytes: int) -> tuple[float, int, int]: ...
+def probe_lookup(
+    kind: str,
+    path: str | os.PathLike[str] | None,
+    log: NativeLog | None,
+    *,
+    first: int,
+    span: int,
+    lookups: int,
+    seed: int,
+) -> tuple[float, int]: ...
+def probe_threads(log: NativeLog, batch: bytes, threads: int, appends: int) -> float: ...
 def probe(kind: str, data: bytes | bytearray | str | os.PathLike[str], rounds: int) -> float: ...
 def read_checkpoint(
     path: str | os.PathLike[str],

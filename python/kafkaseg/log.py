@@ -15,13 +15,12 @@ from kafkaseg.info import (
     AppendInfo,
     Durability,
     OffsetAndTimestamp,
-    Recovery,
     Retained,
     SegmentInfo,
     TableInfo,
     recovery_of,
 )
-from kafkaseg.record import DecodedBatch, Record, StoredRecord, decode_batch, encode_batch, encode_marker
+from kafkaseg.record import decode_batch, encode_batch, encode_marker
 
 if TYPE_CHECKING:
     import socket
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
     from typing import Protocol, Self
 
     from kafkaseg.config import Config, Value
+    from kafkaseg.info import (
+        Recovery,
+    )
+    from kafkaseg.record import DecodedBatch, Record, StoredRecord
 
     class _ArrowStream(Protocol):
         def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
@@ -103,6 +106,7 @@ class Slice:
 
     def send(self, sock: socket.socket, skip: int = 0) -> Sent:
         """Sends the slice without its first `skip` bytes, see `Log.send`."""
+        _check_not_negative("skip", skip)
         timeout = sock.gettimeout()
         if timeout is None:
             sent, method, complete = self._native.send(sock.fileno(), skip, None)
@@ -116,7 +120,10 @@ class Slice:
             left = deadline - time.monotonic()
             if complete or timeout == 0 or left <= 0:
                 return Sent(self, done, method, complete)
-            select.select([], [sock], [], left)
+            # Not select.select, which cannot wait for descriptors from 1024 on.
+            waiting = select.poll()
+            waiting.register(sock, select.POLLOUT)
+            waiting.poll(left * 1000)
 
 
 class Sent:
@@ -165,8 +172,10 @@ class Fetched(Slice):
             position += batch.bytes
 
     def records(self) -> Iterator[StoredRecord]:
-        """The records that a consumer would see: from the offset on, no control records, and none of
-        aborted transactions when the slice was read with read_committed.
+        """The records that a consumer would see.
+
+        They begin at the offset, control records are left out, and so are those of aborted transactions
+        when the slice was read with read_committed.
         """
         waiting = sorted(self.aborted or (), key=lambda transaction: transaction.first_offset)
         aborted: set[int] = set()
@@ -326,7 +335,7 @@ class Log:
         *,
         compression: _Compression = "none",
         level: int | None = None,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
         producer_id: int = -1,
         producer_epoch: int = -1,
         base_sequence: int = -1,
@@ -338,7 +347,7 @@ class Log:
             records: the records, in order.
             compression: the codec, where the topic's `compression.type` is "producer".
             level: the level of the codec.
-            leader_epoch: epoch of the leader that appends.
+            leader_epoch: epoch of the leader that appends; the latest one of the log if not given.
             producer_id: with `producer_epoch` and `base_sequence`, who sends, so that a batch that is sent
                 again is recognised.
             producer_epoch: epoch of the producer.
@@ -357,13 +366,20 @@ class Log:
         return self.append_batch(batch, leader_epoch=leader_epoch)
 
     def append_batch(
-        self, data: bytes, *, leader_epoch: int = 0, origin: _Origin = "client"
+        self, data: bytes, *, leader_epoch: int | None = None, origin: _Origin = "client"
     ) -> AppendInfo:
         """Appends a batch that a client built, after Kafka's checks; it gets offsets and epoch here."""
-        return AppendInfo(**self._native.append_batch(data, origin, leader_epoch))
+        info = AppendInfo(**self._native.append_batch(data, origin, leader_epoch))
+        if info.bytes == 0 and not info.duplicate:
+            message = f"there is no whole batch in {len(data)} bytes"
+            raise InvalidArgumentError(message)
+        return info
 
-    def append_follower(self, data: bytes, *, leader_epoch: int = 0) -> AppendInfo:
-        """Appends batches of a leader as they are: they keep their offsets, which must not go back."""
+    def append_follower(self, data: bytes, *, leader_epoch: int | None = None) -> AppendInfo:
+        """Appends batches of a leader as they are: they keep their offsets, which must not go back.
+
+        Batches of later epochs than `leader_epoch` are left out, where one is given.
+        """
         return AppendInfo(**self._native.append_batch(data, "replication", leader_epoch))
 
     def append_arrow(
@@ -373,7 +389,7 @@ class Log:
         batch_bytes: int = 16384,
         compression: _Compression = "none",
         level: int | None = None,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
     ) -> TableInfo:
         """Appends the rows of a table: columns key, value, timestamp and headers, all optional.
 
@@ -400,7 +416,7 @@ class Log:
         *,
         commit: bool,
         coordinator_epoch: int = 0,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
         timestamp: int | None = None,
     ) -> AppendInfo:
         """Appends the marker that commits or aborts the transaction of a producer."""
@@ -431,6 +447,7 @@ class Log:
                 offset, "log_end" at the end.
             min_one: whether the first batch is given whole although it is larger.
         """
+        _check_not_negative("max_bytes", max_bytes)
         return Slice(self._native.fetch(offset, max_bytes, isolation, min_one), offset)
 
     def read(
@@ -442,6 +459,7 @@ class Log:
         min_one: bool = True,
     ) -> Fetched:
         """Reads from an offset on, as `slice` finds it."""
+        _check_not_negative("max_bytes", max_bytes)
         native, data = self._native.read(offset, max_bytes, isolation, min_one)
         return Fetched(native, offset, data)
 
@@ -529,6 +547,12 @@ def _is_kafka(recovery: str) -> bool:
         message = f'recovery is "safe" or "kafka", not {recovery!r}'
         raise InvalidArgumentError(message)
     return recovery == "kafka"
+
+
+def _check_not_negative(name: str, value: int) -> None:
+    if value < 0:
+        message = f"{name} must not be negative, not {value}"
+        raise InvalidArgumentError(message)
 
 
 def _check_positive(name: str, value: int) -> None:

@@ -80,8 +80,8 @@ class Judge:
     ) -> JudgedLog:
         """Opens or makes a partition directory.
 
-        Options: now, clean (was the last stop clean; True), recovery_point, log_start, topic_id,
-        producer_id_expiration_ms, transaction_verification (False).
+        Options: now, clean (was the last stop clean; True), recovery_point, log_start, high_watermark or
+        follow (puts it at the end), topic_id, producer_id_expiration_ms, transaction_verification (False).
         """
         log = JudgedLog(self, f"{next(self.names)}", directory)
         settings = {name: str(value) for name, value in (config or {}).items()}

@@ -178,12 +178,25 @@ def partitions(case: Case) -> list[Partition]:
 def file_differences(found: Path, expected: Path) -> dict[str, str]:
     """Names of files that differ, and how; files on their way out are not compared."""
     ours, theirs = contents(found), contents(expected)
-    different = dict.fromkeys(theirs.keys() - ours.keys(), "missing")
-    different |= dict.fromkeys(ours.keys() - theirs.keys(), "not expected")
+    different = {name: f"missing: {len(theirs[name])} bytes" for name in theirs.keys() - ours.keys()}
+    different |= {name: f"not expected: {len(ours[name])} bytes" for name in ours.keys() - theirs.keys()}
     for name in ours.keys() & theirs.keys():
         if ours[name] != theirs[name]:
             different[name] = how_different(ours[name], theirs[name])
     return dict(sorted(different.items()))
+
+
+def lasting_differences(found: Path, expected: Path) -> dict[str, str]:
+    """As `file_differences`, for logs that were not closed.
+
+    What a recovery makes anew is left out: indexes are longer than their entries, with whatever was there
+    before behind them, and the file of epochs is written when there is time.
+    """
+    return {
+        name: how
+        for name, how in file_differences(found, expected).items()
+        if not name.endswith((".index", ".timeindex")) and name != "leader-epoch-checkpoint"
+    }
 
 
 def contents(directory: Path) -> dict[str, bytes]:

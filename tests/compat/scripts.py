@@ -31,6 +31,7 @@ DIRECTORY = "orders-0"
 ROLES = ("embedded", "leader", "follower")
 STEPS = 120
 CODECS = ("none", "none", "none", "gzip", "snappy", "lz4", "zstd")
+FETCHED_BYTES = 8_000
 #: Holds an entry for every batch of the largest segment that scripts have.
 ROOMY_INDEX = 8_192
 #: Places in the header of a batch.
@@ -105,13 +106,15 @@ class Author:
         self.config = self.draw_config()
         self.sent: list[tuple[bytes, str]] = []
         self.follow = role == "embedded"
+        #: First offsets of batches.
+        self.edges: list[int] = []
 
     # Settings and the loop.
 
     def draw_config(self) -> dict[str, str]:
         choose = self.draw.choice
         config = {
-            "internal.segment.bytes": choose([900, 2_500, 6_000, 40_000]),
+            "internal.segment.bytes": choose(self.segment_sizes()),
             "index.interval.bytes": choose([0, 64, 400, 4_096]),
             "segment.index.bytes": self.draw_index_bytes(),
             "segment.ms": choose([5_000, 60_000, FAR]),
@@ -127,6 +130,10 @@ class Author:
             "flush.messages": choose([FAR, 50]),
         }
         return {name: str(value) for name, value in config.items()}
+
+    def segment_sizes(self) -> list[int]:
+        """Large enough for what a follower appends at once: from 4.4 on, it may be more than a segment."""
+        return [FETCHED_BYTES, 40_000] if self.script.role == "follower" else [900, 2_500, 6_000, 40_000]
 
     def draw_index_bytes(self) -> int:
         """Small, so that full indexes roll segments, where Kafka can live with that.
@@ -184,6 +191,10 @@ class Author:
         answer = self.subject.ask(operation, **arguments)
         self.script.steps.append(Step(step, answer))
         self.state = answer.get("state", self.state)
+        if operation.startswith("append_") and "error" not in answer:
+            self.edges.append(answer["base_offset"])
+        if operation.startswith("truncate_"):
+            self.edges = [edge for edge in self.edges if edge < self.state["end"]]
         return answer
 
     def look(self, operation: str) -> Any:
@@ -195,9 +206,7 @@ class Author:
     # Life of the log.
 
     def open(self, **options: Any) -> None:
-        self.do("open", config=self.config, **options)
-        if self.follow:
-            self.do("raise_high_watermark")
+        self.do("open", config=self.config, follow=self.follow, **options)
 
     def restart(self) -> None:
         self.do("close")
@@ -209,10 +218,7 @@ class Author:
         self.reopen(clean=False, recovery_point=self.draw.choice([0, flushed, flushed]))
 
     def reopen(self, **options: Any) -> None:
-        mark = self.state["high_watermark"]
-        self.open(log_start=self.state["start"], **options)
-        if not self.follow:
-            self.do("set_high_watermark", offset=mark)
+        self.open(log_start=self.state["start"], high_watermark=self.state["high_watermark"], **options)
 
     def flush(self) -> None:
         self.do("flush")
@@ -243,8 +249,14 @@ class Author:
         return max(0, self.draw.choice([*near, *inside]))
 
     def move_high_watermark(self) -> None:
+        """To the first offset of a batch, or to the end.
+
+        A replica never fetches, so never acknowledges, from anywhere else. Put elsewhere, Kafka's mark
+        jumps to the first offset of the next batch, or back to that of its own, with the next read.
+        """
         mark, end = self.state["high_watermark"], self.state["end"]
-        self.do("set_high_watermark", offset=self.draw.choice([end, end, self.draw.randint(mark, end)]))
+        inside = [edge for edge in self.edges if mark <= edge < end]
+        self.do("set_high_watermark", offset=self.draw.choice([end, end, *inside[-6:]]))
 
     def delete_records(self) -> None:
         self.do("delete_records", before=self.draw.choice([-1, -2, *[self.offset() for _ in range(8)]]))
@@ -259,7 +271,14 @@ class Author:
             self.do("truncate_fully", offset=self.draw.choice([end, end + 10, self.offset()]))
         else:
             # Near the end, or little would be left of any script.
-            self.do("truncate_to", offset=max(0, end - self.draw.randrange(-2, 25)))
+            self.do("truncate_to", offset=self.draw.choice(self.truncation_points(end)))
+
+    def truncation_points(self, end: int) -> list[int]:
+        """Anywhere, where the high watermark follows the end; else whole batches, see above."""
+        if self.follow:
+            return [max(0, end - self.draw.randrange(-2, 25))]
+        inside = [edge for edge in self.edges if self.state["start"] <= edge < end]
+        return [end, end + 2, *inside[-8:]]
 
     # Looking.
 
@@ -443,11 +462,12 @@ class Author:
 
     def replicate(self) -> None:
         batches = []
-        base = self.state["end"] + self.draw.choice([0, 0, 0, 0, 0, 2])
+        base = self.state["end"]
         for _ in range(self.draw.choice([1, 1, 2, 4])):
             batches.append(self.fetched(base))
             base = kafkaseg.decode_batch(batches[-1]).last_offset + self.draw.choice([1, 1, 1, 4])
-        self.follow_with(b"".join(batches))
+        data = b"".join(batches)
+        self.follow_with(data if len(data) <= FETCHED_BYTES else batches[0])
 
     def replicate_wrongly(self) -> None:
         end = self.state["end"]

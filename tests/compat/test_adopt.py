@@ -55,6 +55,10 @@ def adopted(broker: Broker, engine: Engine) -> list[Kind]:
         broker.create_topic(kind.name, **kind.config)
     broker.stop()
     engine.append(broker.data_dir, made, is_clean=True)
+    for kind in made:
+        # The settings were heeded: a log of one segment would prove less than it seems to.
+        rolled = len(list(directory(broker, kind).glob("*.log"))) > 1
+        assert rolled == ("internal.segment.bytes" in kind.config), kind.name
     return made
 
 

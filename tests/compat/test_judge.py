@@ -43,7 +43,7 @@ ERRORS = {
     "embedded": LEADER_ERRORS,
     "leader": LEADER_ERRORS,
     # Offsets out of order have no name in the protocol: no client causes them.
-    "follower": {"CORRUPT_MESSAGE", "OFFSET_OUT_OF_RANGE", "RECORD_LIST_TOO_LARGE", "UNKNOWN_SERVER_ERROR"},
+    "follower": {"CORRUPT_MESSAGE", "OFFSET_OUT_OF_RANGE", "POLICY_VIOLATION", "UNKNOWN_SERVER_ERROR"},
 }
 #: Timestamps that clients set far off; the broker's clock was not there.
 SENSIBLE_MS = range(1_600_000_000_000, 4_000_000_000_000)

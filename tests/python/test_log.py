@@ -41,7 +41,9 @@ def test_a_missing_directory_is_refused_when_none_is_to_be_made(path: Path) -> N
     assert (path.parent / ".kafka_cleanshutdown").exists(), "nothing was touched"
 
 
-@pytest.mark.parametrize("name", ["orders", "orders-x", "orders--1", "orders-0.abc-delete", "-0"])
+@pytest.mark.parametrize(
+    "name", ["orders", "orders-x", "orders-0.0123456789abcdef0123456789abcdef-delete", "-0"]
+)
 def test_a_directory_must_be_named_topic_and_number(tmp_path: Path, name: str) -> None:
     with pytest.raises(kafkaseg.InvalidArgumentError, match="<topic>-<number>"):
         kafkaseg.Log.open(tmp_path / name)
@@ -132,6 +134,29 @@ def test_the_epoch_of_the_leader_is_written_and_found(path: Path) -> None:
     assert (path / "leader-epoch-checkpoint").read_text() == "0\n3\n0 0\n3 10\n7 15\n"
 
 
+def test_a_leader_that_was_followed_is_fenced_and_the_latest_is_the_default(path: Path) -> None:
+    """Epochs that go back would pass for damage when the log is recovered."""
+    log = kafkaseg.Log.open(path)
+    log.append(records(5), leader_epoch=3)
+    with pytest.raises(kafkaseg.RejectedError) as caught:
+        log.append(records(5), leader_epoch=2)
+    assert caught.value.code == "FENCED_LEADER_EPOCH"
+    fill(log, 5)
+    log.append_arrow(kafkaseg.scan(path, columns=["value"]))
+    assert {batch.leader_epoch for batch in log.read(0).batches()} == {3}
+    abandon(log)
+    with kafkaseg.Log.open(path) as log:
+        assert (log.damage, log.end_offset) == (None, 20)
+
+
+def test_a_follower_leaves_out_what_a_later_leader_wrote(path: Path, tmp_path: Path) -> None:
+    with kafkaseg.Log.open(path) as leader, kafkaseg.Log.open(tmp_path / "b" / "orders-0") as follower:
+        leader.append(records(5), leader_epoch=1)
+        leader.append(records(5), leader_epoch=2)
+        assert follower.append_follower(leader.read(0).data, leader_epoch=1).last_offset == 4
+        assert follower.append_follower(leader.read(5).data).last_offset == 9
+
+
 def test_a_follower_keeps_the_offsets_of_its_leader(path: Path, tmp_path: Path) -> None:
     with kafkaseg.Log.open(path) as leader, kafkaseg.Log.open(tmp_path / "b" / "orders-0") as follower:
         fill(leader, 20)
@@ -159,7 +184,7 @@ def test_what_an_append_survives_is_told(path: Path) -> None:
 
 
 def test_figures_add_up(path: Path) -> None:
-    with kafkaseg.Log.open(path, {"internal.segment.bytes": 4000, "index.interval.bytes": 200}) as log:
+    with kafkaseg.Log.open(path, {"internal.segment.bytes": 1500, "index.interval.bytes": 200}) as log:
         fill(log, 200)
         segments, stats = log.segments(), log.stats()
         assert stats["segments"] == len(segments) > 3

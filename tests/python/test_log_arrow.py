@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 @pytest.fixture
-def log(tmp_path: Path):
+def log(tmp_path: Path) -> Iterator[kafkaseg.Log]:
     with kafkaseg.Log.open(tmp_path / "data" / "orders-0", clock=kafkaseg.ManualClock(NOW)) as log:
         yield log
 
@@ -71,7 +72,8 @@ def test_chunked_tables_and_readers_are_taken(log: kafkaseg.Log) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.string(), pa.large_string(), pa.string_view()]
+    "kind",
+    [pa.binary(), pa.large_binary(), pa.binary_view(), pa.string(), pa.large_string(), pa.string_view()],
 )
 def test_keys_and_values_may_be_bytes_or_text_of_any_layout(log: kafkaseg.Log, kind: pa.DataType) -> None:
     texts = ["", "short", None, "a longer text that no view holds inline", "ü"]
@@ -112,7 +114,9 @@ def test_null_lists_and_null_headers_that_cover_values_stay_null(log: kafkaseg.L
     names = pa.array(["a", "b", "c"])
     contents = pa.array([b"1", b"2", b"3"])
     structs = pa.StructArray.from_arrays([names, contents], names=["key", "value"])
-    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), structs, mask=pa.array([False, True, False]))
+    lists = pa.ListArray.from_arrays(
+        pa.array([0, 1, 2, 3], pa.int32()), structs, mask=pa.array([False, True, False])
+    )
     log.append_arrow(pa.table({"value": [b"x", b"y", b"z"], "headers": lists}))
     assert [list(r.headers) for r in consume(log)] == [[("a", b"1")], [], [("c", b"3")]]
 
@@ -148,7 +152,7 @@ def test_what_is_no_table_is_refused(log: kafkaseg.Log) -> None:
 
 
 def test_an_error_in_the_stream_is_told(log: kafkaseg.Log) -> None:
-    def batches():
+    def batches() -> Iterator[pa.RecordBatch]:
         yield table(10).to_batches()[0]
         raise RuntimeError("the source failed")
 

@@ -30,14 +30,16 @@ def test_the_defaults_are_those_of_kafka(path: Path) -> None:
         "compression.type": "producer",
         "message.timestamp.type": "CreateTime",
         "file.delete.delay.ms": "60000",
-        "fsync": "never",
+        "fsync": "interval",
     }
     assert {name: config[name] for name in expected} == expected
 
 
 def test_a_mapping_a_file_and_keywords_say_the_same(path: Path, tmp_path: Path) -> None:
     properties = tmp_path / "topic.properties"
-    properties.write_text("# a comment\nsegment.bytes = 2097152\ncleanup.policy=compact,delete\npreallocate=true\n")
+    properties.write_text(
+        "# a comment\nsegment.bytes = 2097152\ncleanup.policy=compact,delete\npreallocate=true\n"
+    )
     mapping = {"segment.bytes": 2 << 20, "cleanup.policy": ["compact", "delete"], "preallocate": True}
     keywords = {"segment_bytes": 2 << 20, "cleanup_policy": ("compact", "delete"), "preallocate": True}
     found = []
@@ -59,11 +61,33 @@ def test_the_broker_s_names_are_understood(path: Path) -> None:
         assert (log.config["retention.ms"], log.config["segment.bytes"]) == ("7200000", "2097152")
 
 
-def test_what_a_topic_was_given_is_remembered(path: Path) -> None:
+def test_what_a_log_is_opened_with_holds_until_it_is_closed(path: Path) -> None:
     with kafkaseg.Log.open(path, {"retention.ms": 5}) as log:
-        fill(log, 5)
-    with kafkaseg.Log.open(path) as log:
         assert log.config["retention.ms"] == "5"
+        with kafkaseg.Log.open(path.with_name("orders-1")) as other:
+            assert other.config["retention.ms"] == "604800000", "and for no other"
+    with kafkaseg.Log.open(path, fsync="always") as log:
+        assert log.config["retention.ms"] == "604800000"
+        assert log.config["fsync"] == "always", "also for a log that was there"
+
+
+def test_what_a_log_is_opened_with_is_added_to_what_its_topic_was_made_with(path: Path) -> None:
+    with kafkaseg.LogDir.open(path.parent) as logs:
+        logs.create_topic("orders", 1, cleanup_policy="compact", retention_ms=9)
+    with kafkaseg.Log.open(path, retention_ms=5) as log:
+        assert (log.config["cleanup.policy"], log.config["retention.ms"]) == ("compact", "5")
+
+
+def test_the_second_log_of_a_directory_has_options_of_its_own(path: Path) -> None:
+    clock = kafkaseg.ManualClock(5)
+    with kafkaseg.Log.open(path), kafkaseg.Log.open(path.with_name("orders-1"), replicated=True) as other:
+        fill(other, 5)
+        assert other.high_watermark == 0
+        with kafkaseg.Log.open(
+            path.with_name("t-0"), clock=clock, message_timestamp_type="LogAppendTime"
+        ) as log:
+            fill(log, 5)
+            assert log.offset_for_time(-3).timestamp == 5
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.engine import NOW, SMALL, consume, expected_values, fill, record, rec
 
 
 @pytest.fixture
-def log(tmp_path: Path):
+def log(tmp_path: Path) -> Iterator[kafkaseg.Log]:
     with kafkaseg.Log.open(tmp_path / "data" / "orders-0", SMALL) as log:
         yield log
 
@@ -131,7 +132,7 @@ def test_times_lead_to_offsets(log: kafkaseg.Log) -> None:
     for offset in (0, 1, 77, 150, end - 1):
         assert log.offset_for_time(NOW + offset) == kafkaseg.OffsetAndTimestamp(offset, NOW + offset, 0)
     assert log.offset_for_time(NOW + end) is None
-    with pytest.raises(kafkaseg.InvalidArgumentError, match="-7|−7"):
+    with pytest.raises(kafkaseg.InvalidArgumentError, match="7 is no timestamp"):
         log.offset_for_time(-7)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,19 +17,30 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def log(path: Path):
-    with kafkaseg.Log.open(path, SMALL) as log:
+def log(path: Path) -> Iterator[kafkaseg.Log]:
+    with opened(path) as log:
         yield log
 
 
-def send(log: kafkaseg.Log, producer: int, sequence: int, count: int = 2, epoch: int = 0, **options: bool):
+def opened(path: Path) -> kafkaseg.Log:
+    """At the time of the records: producers that were silent for a day are forgotten."""
+    return kafkaseg.Log.open(path, SMALL, clock=kafkaseg.ManualClock(NOW))
+
+
+def end(log: kafkaseg.Log, producer: int, *, commit: bool, **options: int) -> kafkaseg.AppendInfo:
+    return log.end_transaction(producer, 0, commit=commit, timestamp=NOW + log.end_offset, **options)
+
+
+def send(
+    log: kafkaseg.Log, producer: int, sequence: int, count: int = 2, epoch: int = 0, **options: bool
+) -> kafkaseg.AppendInfo:
     batch = records(count, log.end_offset)
-    return log.append(
-        batch, producer_id=producer, producer_epoch=epoch, base_sequence=sequence, **options
-    )
+    return log.append(batch, producer_id=producer, producer_epoch=epoch, base_sequence=sequence, **options)
 
 
-def in_transaction(log: kafkaseg.Log, producer: int, sequence: int, count: int = 2, epoch: int = 0):
+def in_transaction(
+    log: kafkaseg.Log, producer: int, sequence: int, count: int = 2, epoch: int = 0
+) -> kafkaseg.AppendInfo:
     return send(log, producer, sequence, count, epoch, transactional=True)
 
 
@@ -53,14 +65,14 @@ def test_the_last_five_batches_are_remembered(log: kafkaseg.Log) -> None:
 
 
 def test_duplicates_are_known_after_a_close_and_after_a_crash(path: Path) -> None:
-    log = kafkaseg.Log.open(path, SMALL)
+    log = opened(path)
     send(log, 1, 0)
     log.close()
-    log = kafkaseg.Log.open(path)
+    log = opened(path)
     assert send(log, 1, 0).duplicate
     send(log, 1, 2)
     abandon(log)
-    with kafkaseg.Log.open(path) as log:
+    with opened(path) as log:
         assert send(log, 1, 2).duplicate
         assert not send(log, 1, 4).duplicate
 
@@ -108,8 +120,8 @@ def test_committed_records_are_seen_by_all_and_aborted_ones_by_few(log: kafkaseg
     in_transaction(log, 2, 0)
     in_transaction(log, 1, 2)
     log.append(records(2, log.end_offset))
-    log.end_transaction(1, 0, commit=True)
-    log.end_transaction(2, 0, commit=False)
+    end(log, 1, commit=True)
+    end(log, 2, commit=False)
     assert [r.offset for r in consume(log)] == [0, 1, 2, 3, 4, 5, 6, 7]
     assert [r.offset for r in consume(log, "read_committed")] == [0, 1, 4, 5, 6, 7]
     fetched = log.read(0, isolation="read_committed")
@@ -126,35 +138,34 @@ def test_an_open_transaction_holds_readers_of_committed_records(log: kafkaseg.Lo
     assert [r.offset for r in consume(log, "read_committed")] == [0, 1, 2]
     assert len(consume(log)) == 8
     assert log.offset_for_time(-1, isolation="read_committed").offset == 3
-    info = log.end_transaction(1, 0, commit=True)
+    info = end(log, 1, commit=True)
     assert (info.base_offset, log.last_stable_offset) == (8, 9)
     assert len(consume(log, "read_committed")) == 8
 
 
 def test_an_aborted_transaction_may_span_segments(path: Path) -> None:
-    with kafkaseg.Log.open(path, SMALL) as log:
-        for sequence in range(0, 200, 2):
-            in_transaction(log, 1, sequence)
-            log.append(records(1, log.end_offset))
-        log.end_transaction(1, 0, commit=False)
+    log = opened(path)
+    for sequence in range(0, 200, 2):
+        in_transaction(log, 1, sequence)
         log.append(records(1, log.end_offset))
-        assert len(log.segments()) > 3
-        seen = [r.offset for r in consume(log, "read_committed")]
-        assert seen == [*range(2, 300, 3), 301]
-        abandoned = log
-        abandon(abandoned)
-    with kafkaseg.Log.open(path) as log:
+    end(log, 1, commit=False)
+    log.append(records(1, log.end_offset))
+    assert len(log.segments()) > 3
+    seen = [r.offset for r in consume(log, "read_committed")]
+    assert seen == [*range(2, 300, 3), 301]
+    abandon(log)
+    with opened(path) as log:
         assert [r.offset for r in consume(log, "read_committed")] == seen
         assert log.read(0, isolation="read_committed").aborted == (kafkaseg.AbortedTransaction(1, 0),)
 
 
 def test_open_transactions_survive_a_close(path: Path) -> None:
-    with kafkaseg.Log.open(path) as log:
+    with opened(path) as log:
         in_transaction(log, 1, 0)
-    with kafkaseg.Log.open(path) as log:
+    with opened(path) as log:
         assert log.last_stable_offset == 0
         in_transaction(log, 1, 2)
-        log.end_transaction(1, 0, commit=True)
+        end(log, 1, commit=True)
         assert log.last_stable_offset == log.end_offset == 5
         assert values(consume(log, "read_committed")) == expected_values(0, 4)
 
@@ -169,13 +180,13 @@ def test_a_client_may_not_write_markers(log: kafkaseg.Log) -> None:
 
 def test_a_marker_of_an_old_coordinator_is_fenced(log: kafkaseg.Log) -> None:
     in_transaction(log, 1, 0)
-    log.end_transaction(1, 0, commit=True, coordinator_epoch=5)
+    end(log, 1, commit=True, coordinator_epoch=5)
     in_transaction(log, 1, 2)
     with pytest.raises(kafkaseg.RejectedError) as caught:
-        log.end_transaction(1, 0, commit=True, coordinator_epoch=4)
+        end(log, 1, commit=True, coordinator_epoch=4)
     assert caught.value.code == "TRANSACTION_COORDINATOR_FENCED"
 
 
 def test_the_origin_of_a_batch_is_one_of_three(log: kafkaseg.Log) -> None:
-    with pytest.raises(kafkaseg.InvalidArgumentError, match="no origin 'friend'|no origin \"friend\""):
+    with pytest.raises(kafkaseg.InvalidArgumentError, match=r"no origin .friend."):
         log.append_batch(kafkaseg.encode_batch(records(1)), origin="friend")

@@ -71,6 +71,18 @@ impl NativeLog {
     pub(crate) fn of(log: Arc<Log<RealFs>>) -> Self {
         Self { log, partition: None }
     }
+
+    /// The epoch to append in: the latest one, unless another is named.
+    fn leader_epoch(&self, named: Option<i32>) -> Result<i32> {
+        match named {
+            Some(epoch) => Ok(epoch),
+            None => Ok(self.log.latest_epoch()?.unwrap_or(0)),
+        }
+    }
+
+    pub(crate) fn log(&self) -> &Arc<Log<RealFs>> {
+        &self.log
+    }
 }
 
 #[pymethods]
@@ -167,13 +179,17 @@ impl NativeLog {
         py: Python<'py>,
         data: &[u8],
         origin: &str,
-        leader_epoch: i32,
+        leader_epoch: Option<i32>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let origin = origin_of(origin).map_err(|error| to_py(py, error))?;
         let mut bytes = data.to_vec();
-        let info = run(py, |_| match origin {
-            Origin::Replication => self.log.append_follower(&bytes, leader_epoch),
-            _ => self.log.append_leader(&mut bytes, origin, leader_epoch),
+        let info = run(py, |_| {
+            if origin == Origin::Replication {
+                // Batches of later epochs than the one named are left out.
+                return self.log.append_follower(&bytes, leader_epoch.unwrap_or(i32::MAX));
+            }
+            let leader_epoch = self.leader_epoch(leader_epoch)?;
+            self.log.append_leader(&mut bytes, origin, leader_epoch)
         })?;
         info_dict(py, &info)
     }
@@ -190,13 +206,14 @@ impl NativeLog {
         batch_bytes: usize,
         compression: &str,
         level: Option<i32>,
-        leader_epoch: i32,
+        leader_epoch: Option<i32>,
     ) -> PyResult<(u64, u64, u64, Option<(i64, i64)>)> {
         let reader = stream_reader(stream)?;
         let codec = Codec::from_name(compression)
             .ok_or_else(|| to_py(py, Error::Invalid(format!("no codec {compression:?}"))))?;
-        let options = TableOptions { batch_bytes, codec, level, leader_epoch };
         let appended = run(py, move |pulse| {
+            let leader_epoch = self.leader_epoch(leader_epoch)?;
+            let options = TableOptions { batch_bytes, codec, level, leader_epoch };
             let mut writer = TableWriter::new(&self.log, &options)?;
             for rows in reader {
                 let rows = rows.map_err(|error| Error::Invalid(error.to_string()))?;

@@ -11,8 +11,8 @@ use crate::pool::{NumberColumn, Spare};
 
 /// Short strings are copied in pieces of these sizes: a few instructions instead of a call. What is
 /// copied too much is overwritten by the next string, or never shown.
-const NARROW: usize = 32;
-const WIDE: usize = 128;
+pub(crate) const NARROW: usize = 32;
+pub(crate) const WIDE: usize = 128;
 
 /// Bytes with i32 offsets and, from the first null on, a validity bitmap.
 pub(crate) struct BytesColumn {
@@ -110,6 +110,26 @@ impl BytesColumn {
         self.used = used;
         if let Some(validity) = &mut self.validity {
             validity.append_n(spans.len(), true);
+        }
+    }
+
+    /// Room for `rows` rows of `bytes` bytes together: where the last string ends, the bytes that
+    /// follow it, and the ends of the rows, for the caller to set. [`Self::end_rows`] must follow.
+    #[inline]
+    pub(crate) fn begin_rows(&mut self, rows: usize, bytes: usize) -> (i32, &mut [u8], &mut [i32]) {
+        self.begin();
+        self.make_room(bytes);
+        let room = self.data.get_mut(self.used..).unwrap_or_default();
+        (offset_of(self.used), room, self.offsets.append(rows))
+    }
+
+    /// Keeps `taken` of the last `rows` rows that were begun.
+    #[inline]
+    pub(crate) fn end_rows(&mut self, rows: usize, taken: usize) {
+        self.offsets.truncate(self.offsets.len() - (rows - taken));
+        self.used = self.offsets.last().map_or(0, |end| usize::try_from(end).unwrap_or(0));
+        if let Some(validity) = &mut self.validity {
+            validity.append_n(taken, true);
         }
     }
 

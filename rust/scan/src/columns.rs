@@ -15,10 +15,11 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::SchemaRef;
-use kafkaseg_core::record::{Codec, Headers, RecordSpan, RecordView, TimestampType};
-use kafkaseg_core::{Error, Result};
+use kafkaseg_core::record::{Codec, Headers, RecordSpan, RecordView, Records, TimestampType};
+use kafkaseg_core::{CorruptKind, Error, Result};
 
 use crate::bytes_column::BytesColumn;
+use crate::plain::append_plain;
 use crate::pool::NumberColumn;
 use crate::schema::{Column, header_fields, header_item, schema_of};
 
@@ -339,6 +340,33 @@ impl Columns {
             sequences.extend(spans.iter().map(|span| sequence(base, span.offset)));
         }
         self.rows_of_batch += spans.len();
+    }
+
+    /// Appends at most `most` of the next records in one pass, if they are plain and the columns are
+    /// the usual ones. Returns how many there were.
+    pub(crate) fn append_plain(
+        &mut self,
+        records: &mut Records<'_>,
+        most: usize,
+    ) -> Result<usize, CorruptKind> {
+        let Self {
+            keys: Some(keys),
+            values: Some(values),
+            offsets: Some(offsets),
+            timestamps: Some(timestamps),
+            headers: None,
+            sequences: None,
+            ..
+        } = self
+        else {
+            return Ok(0);
+        };
+        if !records.may_be_plain() {
+            return Ok(0);
+        }
+        let taken = append_plain(records, most, (keys, values), (offsets, timestamps))?;
+        self.rows_of_batch += taken;
+        Ok(taken)
     }
 
     #[inline]

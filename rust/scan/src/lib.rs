@@ -15,6 +15,7 @@ mod internal;
 mod options;
 mod parallel;
 mod payload;
+mod plain;
 mod plan;
 mod pool;
 mod pulse;

@@ -125,6 +125,9 @@ impl V2Payload {
 /// cache, enough to make each column's loop a long one.
 const SPANS: usize = 128;
 
+/// Records that are appended in one pass, when they are plain.
+const PLAIN: usize = 256;
+
 /// Pushes whole records of contiguous bytes.
 fn drain(
     records: &mut Records<'_>,
@@ -141,6 +144,17 @@ fn drain(
         let room = columns.room().saturating_add(OVERSHOOT_BYTES);
         let before = records.rest().len();
         let most = if before <= room && !is_huge { SPANS } else { 1 };
+        let is_taken =
+            most == SPANS && wanted.is_none() && columns.append_plain(records, PLAIN)? > 0;
+        if is_taken {
+            if records.left() <= 0 {
+                return Ok(Pumped::Done);
+            }
+            if columns.is_full() {
+                return Ok(Pumped::Full);
+            }
+            continue;
+        }
         let mut count = records.take_spans(spans.get_mut(..most).unwrap_or_default())?;
         if is_huge {
             check_record_bytes(before - records.rest().len())?;

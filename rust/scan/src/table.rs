@@ -142,9 +142,27 @@ enum Times {
 }
 
 struct Headers {
-    lists: ArrayRef,
+    lists: Lists,
     names: ArrayRef,
     values: ArrayRef,
+}
+
+/// Where the headers of each record begin and end.
+enum Lists {
+    Lent(ArrayRef),
+    Own(Vec<i64>),
+}
+
+impl Lists {
+    fn offsets(&self) -> Offsets<'_> {
+        match self {
+            Self::Own(offsets) => Offsets::Long(offsets),
+            Self::Lent(lists) => match lists.data_type() {
+                DataType::LargeList(_) => Offsets::Long(lists.as_list::<i64>().value_offsets()),
+                _ => Offsets::Short(lists.as_list::<i32>().value_offsets()),
+            },
+        }
+    }
 }
 
 impl Parts {
@@ -182,12 +200,8 @@ impl Parts {
             columns = columns.with_values(lent(value)?)?;
         }
         if let Some(Headers { lists, names, values }) = &self.headers {
-            let lists = match lists.data_type() {
-                DataType::LargeList(_) => Offsets::Long(lists.as_list::<i64>().value_offsets()),
-                _ => Offsets::Short(lists.as_list::<i32>().value_offsets()),
-            };
-            columns =
-                columns.with_headers(HeadersColumn::new(lists, lent(names)?, lent(values)?)?)?;
+            let headers = HeadersColumn::new(lists.offsets(), lent(names)?, lent(values)?)?;
+            columns = columns.with_headers(headers)?;
         }
         Ok(columns)
     }
@@ -301,7 +315,32 @@ fn headers(column: &ArrayRef) -> Result<Option<Headers>> {
         })
     };
     let (names, values) = (part("key")?, part("value")?);
-    Ok(Some(Headers { lists: ArrayRef::clone(column), names, values }))
+    let may_be_lent = column.null_count() + items.null_count() + names.null_count() == 0;
+    let lists = Lists::Lent(ArrayRef::clone(column));
+    let headers = Headers { lists, names, values };
+    if may_be_lent { Ok(Some(headers)) } else { copied(column, items, &headers).map(Some) }
+}
+
+/// The headers that are there. Beneath a null, and outside the rows of a slice, Arrow lets anything
+/// stand, which must neither be written nor refused.
+fn copied(column: &ArrayRef, items: &StructArray, headers: &Headers) -> Result<Headers> {
+    let (names, values) = (lent(&headers.names)?, lent(&headers.values)?);
+    let (mut kept_names, mut kept_values) = (Vec::new(), Vec::new());
+    let mut offsets = vec![0];
+    for row in 0..column.len() {
+        let range = headers.lists.offsets().range(row).filter(|_| column.is_valid(row));
+        let (start, end) = range.unwrap_or((0, 0));
+        for header in start..end {
+            let is_there = items.is_valid(header);
+            kept_names.push(names.get(header).filter(|_| is_there));
+            kept_values.push(values.get(header));
+        }
+        offsets.push(i64::try_from(kept_names.len()).unwrap_or(i64::MAX));
+    }
+    let names: arrow_array::LargeBinaryArray = kept_names.into_iter().collect();
+    let values: arrow_array::LargeBinaryArray = kept_values.into_iter().collect();
+    let lists = Lists::Own(offsets);
+    Ok(Headers { lists, names: std::sync::Arc::new(names), values: std::sync::Arc::new(values) })
 }
 
 fn not_headers(column: &ArrayRef) -> Error {

@@ -16,6 +16,7 @@ import java.util.Optional;
 import java.util.TreeMap;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.OffsetOutOfRangeException;
+import org.apache.kafka.common.errors.PolicyViolationException;
 import org.apache.kafka.common.message.FetchResponseData.AbortedTransaction;
 import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.MemoryRecords;
@@ -73,6 +74,12 @@ final class JudgedLog {
             failures,
             op.path("clean").asBoolean(true),
             topicId);
+    // A log begins with its mark at its start; the broker then puts it where its checkpoint says.
+    if (op.path("follow").asBoolean(false)) {
+      log.updateHighWatermark(log.logEndOffset());
+    } else if (op.hasNonNull("high_watermark")) {
+      log.updateHighWatermark(op.get("high_watermark").asLong());
+    }
   }
 
   private static LogConfig config(JsonNode given) {
@@ -95,7 +102,6 @@ final class JudgedLog {
       case "flush" -> log.flush(op.path("force").asBoolean(false));
       case "set_high_watermark" ->
           answer.put("high_watermark", log.updateHighWatermark(op.get("offset").asLong()));
-      case "raise_high_watermark" -> log.maybeIncrementHighWatermark(log.logEndOffsetMetadata());
       case "delete_records" -> deleteRecords(op.get("before").asLong(), answer);
       case "apply_retention" -> answer.put("deleted", log.deleteOldSegments());
       case "truncate_to" -> answer.put("truncated", log.truncateTo(op.get("offset").asLong()));
@@ -193,6 +199,9 @@ final class JudgedLog {
 
   /** The checks that a broker's partition makes before it raises the log's start. */
   private void deleteRecords(long before, ObjectNode answer) {
+    if (log.config().compact && !log.config().delete) {
+      throw new PolicyViolationException("Records of a compacted topic can not be deleted");
+    }
     long target = before == -1 ? log.highWatermark() : before;
     if (target < 0) {
       throw new OffsetOutOfRangeException("The offset " + target + " is not valid");

@@ -107,11 +107,9 @@ fn jobs<S: WriteFs>(
             _ => state.recovery.ignored.push(entry.name),
         }
     }
-    if let Some(only) = &options.only {
-        let chosen = jobs.remove(only);
+    if options.is_lazy {
         state.unloaded = jobs;
-        let job = |name| Job { key: only.clone(), name };
-        return Ok(chosen.into_iter().map(job).collect());
+        return Ok(VecDeque::new());
     }
     Ok(jobs.into_iter().map(|(key, name)| Job { key, name }).collect())
 }
@@ -252,7 +250,9 @@ impl<S: WriteFs> State<S> {
     fn take_in(&mut self, key: PartitionKey, loaded: Result<(Log<S>, Recovery)>) -> Result<()> {
         match loaded {
             Ok((log, recovery)) => {
-                if recovery != (Recovery { is_clean: true, ..Recovery::default() }) {
+                if recovery == (Recovery { is_clean: true, ..Recovery::default() }) {
+                    self.recovery.logs.remove(&key);
+                } else {
                     self.recovery.logs.insert(key.clone(), recovery);
                 }
                 self.logs.insert(key, Arc::new(log));
@@ -272,11 +272,14 @@ impl<S: WriteFs> LogDir<S> {
         &self,
         state: &mut State<S>,
         key: &PartitionKey,
+        options: &DirOptions,
     ) -> Result<Arc<Log<S>>> {
         let name = state.unloaded.get(key).cloned().unwrap_or_default();
         let job = Job { key: key.clone(), name };
-        let tally = Arc::new(Tally::new(1, &self.options));
-        let (log, recovery) = load_one(&self.root, state, &self.options, &job, &tally)?;
+        let tally = Arc::new(Tally::new(1, options));
+        let (log, recovery) = load_one(&self.root, state, options, &job, &tally)?;
+        tally.partitions.store(1, Ordering::Relaxed);
+        tally.tell()?;
         state.unloaded.remove(key);
         state.take_in(key.clone(), Ok((log, recovery)))?;
         state.logs.get(key).cloned().ok_or(Error::Interrupted)

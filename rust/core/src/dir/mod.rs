@@ -42,6 +42,10 @@ pub type OnProgress = Arc<dyn Fn(DirProgress) -> Result<()> + Send + Sync>;
 
 /// How a log directory is opened.
 #[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent switches, each named where it is set"
+)]
 pub struct DirOptions {
     /// Configuration of the directory, with the defaults of its topics.
     pub config: DirConfig,
@@ -55,9 +59,10 @@ pub struct DirOptions {
     pub replicated: bool,
     /// Who the directory belongs to, for a directory that does not say so yet.
     pub meta: Option<MetaProperties>,
-    /// The only partition to load at first; others are loaded when they are asked for. `None` loads
-    /// all.
-    pub only: Option<PartitionKey>,
+    /// Whether partitions are loaded when they are asked for, instead of all at once.
+    pub is_lazy: bool,
+    /// Configuration of the logs that are opened with these options, stronger than their topics'.
+    pub log_config: BTreeMap<String, String>,
     /// Told how far loading is.
     pub progress: Option<OnProgress>,
 }
@@ -71,7 +76,8 @@ impl Default for DirOptions {
             kafka_recovery: false,
             replicated: false,
             meta: None,
-            only: None,
+            is_lazy: false,
+            log_config: BTreeMap::new(),
             progress: None,
         }
     }
@@ -126,7 +132,7 @@ struct State<S: WriteFs> {
     logs: BTreeMap<PartitionKey, Arc<Log<S>>>,
     /// Partitions that could not be opened, with the reason.
     offline: BTreeMap<PartitionKey, String>,
-    /// Partition directories that were not loaded, see [`DirOptions::only`].
+    /// Partition directories that were not loaded, see [`DirOptions::is_lazy`].
     unloaded: BTreeMap<PartitionKey, String>,
     /// Partitions that were opened by their own path, and those of them that were closed again.
     opened: BTreeSet<PartitionKey>,
@@ -222,7 +228,7 @@ impl<S: WriteFs> LogDir<S> {
             return Err(Error::Invalid(format!("{topic}-{partition} is offline: {why}")));
         }
         if state.unloaded.contains_key(&key) {
-            return self.load_late(&mut state, &key);
+            return self.load_late(&mut state, &key, &self.options);
         }
         Err(Error::Invalid(format!("{} has no partition {topic}-{partition}", self.path.display())))
     }
@@ -344,6 +350,7 @@ fn close_log<S: WriteFs>(log: &Log<S>) -> Result<()> {
 
 /// Configuration of a topic.
 fn config_of(options: &DirOptions, topics: &TopicConfigs, topic: &str) -> Result<LogConfig> {
-    let Some(own) = topics.get(topic) else { return Ok(options.config.log.clone()) };
-    options.config.log.with(own.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+    let stored = topics.get(topic).into_iter().flatten();
+    let pairs = stored.chain(&options.log_config);
+    options.config.log.with(pairs.map(|(key, value)| (key.as_str(), value.as_str())))
 }

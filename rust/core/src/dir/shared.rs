@@ -31,24 +31,27 @@ impl Partition {
         topic_config: &BTreeMap<String, String>,
     ) -> Result<Self> {
         let (parent, name) = split(path)?;
-        let key = (String::from(name.topic.clone()), name.partition);
-        let create = options.create;
-        options.only = Some(key.clone());
+        let pairs = topic_config.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        options.config.log.with(pairs)?;
+        // The parent serves other partitions too: what is asked of this one is not asked of them.
+        options.is_lazy = true;
+        let parent_options = DirOptions { progress: None, ..options.clone() };
+        options.log_config.clone_from(topic_config);
         let mut parents = parents();
         let parent_key = std::path::absolute(&parent).unwrap_or_else(|_| parent.clone());
         let parent = match parents.get(&parent_key).and_then(Weak::upgrade) {
             Some(parent) if !parent.is_closed() => parent,
             _ => {
-                let dir = Arc::new(LogDir::open(&RealFs, &parent, options)?);
+                let dir = Arc::new(LogDir::open(&RealFs, &parent, parent_options)?);
                 parents.retain(|_, parent| parent.strong_count() > 0);
                 parents.insert(parent_key, Arc::downgrade(&dir));
                 dir
             }
         };
-        match parent.open_partition(&name, create, topic_config) {
+        match parent.open_partition(&name, &options) {
             Ok(log) => Ok(Self { parent, log }),
             Err(error) => {
-                // A directory that was opened for nothing is as clean as it was before.
+                // Nothing was done in a parent that nobody uses: it stays as clean as it was.
                 if parent.state().opened.is_empty() {
                     let _ = parent.close();
                 }
@@ -79,8 +82,7 @@ impl LogDir<RealFs> {
     fn open_partition(
         &self,
         name: &PartitionDir,
-        create: bool,
-        topic_config: &BTreeMap<String, String>,
+        options: &DirOptions,
     ) -> Result<Arc<Log<RealFs>>> {
         let topic = name.topic.as_str();
         let key = (topic.to_owned(), name.partition);
@@ -88,24 +90,20 @@ impl LogDir<RealFs> {
         if state.logs.contains_key(&key) && state.opened.contains(&key) {
             return Err(Error::Locked { path: self.path.join(name.to_string()) });
         }
-        if !topic_config.is_empty() && state.topics.get(topic) != Some(topic_config) {
-            let pairs = topic_config.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-            self.options.config.log.with(pairs)?;
-            state.topics.insert(topic.to_owned(), topic_config.clone());
+        if state.unloaded.contains_key(&key) {
+            self.load_late(&mut state, &key, options)?;
         }
-        let is_known = state.logs.contains_key(&key)
-            || state.offline.contains_key(&key)
-            || state.unloaded.contains_key(&key);
+        let is_known = state.logs.contains_key(&key) || state.offline.contains_key(&key);
         drop(state);
         if !is_known {
-            if !create {
+            if !options.create {
                 let path = self.path.join(name.to_string());
                 let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
                 return Err(Error::io("open", &path, missing));
             }
             let id = self.topic_id(topic)?.unwrap_or_else(Uuid::random);
             let mut state = self.state();
-            self.add_partition(&mut state, &name.topic, name.partition, id)?;
+            self.add_partition(&mut state, &name.topic, name.partition, id, options)?;
             drop(state);
             self.with_home(|home| home.dir().sync())?;
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::load::log_options;
-use super::{LogDir, PartitionKey, State};
+use super::{DirOptions, LogDir, PartitionKey, State};
 use crate::checkpoint::{OffsetCheckpoint, PartitionMetadata};
 use crate::error::{Error, Result};
 use crate::fs::{Dir, WriteDir, WriteFs, replace_file};
@@ -45,7 +45,7 @@ impl<S: WriteFs> LogDir<S> {
             self.with_home(|home| home.write_topics(&state.topics, self.options.clock.now_ms()))?;
         }
         for partition in 0..partitions {
-            self.add_partition(&mut state, &topic, partition, id)?;
+            self.add_partition(&mut state, &topic, partition, id, &self.options)?;
         }
         self.with_home(|home| home.dir().sync())?;
         Ok(id)
@@ -69,7 +69,7 @@ impl<S: WriteFs> LogDir<S> {
         check_count(partitions.saturating_sub(count))?;
         let id = self.topic_id(name)?.unwrap_or_else(Uuid::random);
         for partition in count..partitions {
-            self.add_partition(&mut state, &topic, partition, id)?;
+            self.add_partition(&mut state, &topic, partition, id, &self.options)?;
         }
         self.with_home(|home| home.dir().sync())
     }
@@ -142,10 +142,11 @@ impl<S: WriteFs> LogDir<S> {
         topic: &TopicName,
         partition: i32,
         topic_id: Uuid,
+        options: &DirOptions,
     ) -> Result<()> {
         let key = (topic.as_str().to_owned(), partition);
         self.forget_old(state, &key)?;
-        let options = log_options(&self.root, state, &self.options, &key)?;
+        let options = log_options(&self.root, state, options, &key)?;
         let dir =
             self.with_home(|home| make_partition::<S>(home.dir(), topic, partition, topic_id))?;
         let (log, _) = Log::load(dir, &options)?;

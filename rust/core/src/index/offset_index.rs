@@ -57,6 +57,21 @@ impl<D: WriteDir> OffsetIndex<D> {
         Ok(found.flatten().unwrap_or(start))
     }
 
+    /// The entry of [`Self::lookup`] and the one after it, where there is one: what is looked for
+    /// lies between their positions, or right behind the second.
+    #[inline]
+    pub fn lookup_pair(&self, target: i64) -> Result<(OffsetEntry, Option<OffsetEntry>)> {
+        let start = OffsetEntry { offset: self.base_offset, position: 0 };
+        let relative = self.clamp(target);
+        let found = self.mapped.search(|map, entries| {
+            let found = relative.and_then(|relative| at_or_below(map, entries, relative));
+            let next = found.map_or(0, |found| found + 1);
+            let entry = found.map_or(start, |found| self.decode(load(map, found)));
+            (entry, (next < entries).then(|| self.decode(load(map, next))))
+        })?;
+        Ok(found.unwrap_or((start, None)))
+    }
+
     /// The first entry whose position is not before the end of the `bytes` at a position: no
     /// record in those bytes has its offset or a later one. `None` when no entry is that far.
     pub fn upper_bound(&self, position: u64, bytes: u64) -> Result<Option<OffsetEntry>> {

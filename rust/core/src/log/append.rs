@@ -63,6 +63,7 @@ impl<S: WriteFs> Log<S> {
         if facts.is_empty() {
             return Ok(nothing(&writer));
         }
+        Self::check_epoch(&writer, leader_epoch)?;
         let now_ms = self.now_ms();
         let set = match origin {
             Origin::Client | Origin::Coordinator => {
@@ -111,6 +112,7 @@ impl<S: WriteFs> Log<S> {
         if bytes.is_empty() {
             return Ok(nothing(&writer));
         }
+        Self::check_epoch(&writer, leader_epoch)?;
         let now_ms = self.now_ms();
         let stamps = config.message_timestamp_type == TimestampType::LogAppendTime;
         if stamps {
@@ -236,12 +238,13 @@ impl<S: WriteFs> Log<S> {
         Ok(())
     }
 
-    /// What the mode of durability asks for before the append is acknowledged.
+    /// What the mode of durability asks for before the append is acknowledged. The records can be
+    /// read by now, so a failure poisons the log.
     fn finish_append(&self, appended: &Appended, config: &LogConfig) -> Result<AppendInfo> {
         if config.fsync == Fsync::Always {
-            self.wait_durable(appended.appends)?;
+            self.poison_if(self.wait_durable(appended.appends))?;
         } else if appended.is_flush_due {
-            self.flush()?;
+            self.poison_if(self.flush())?;
         }
         Ok(appended.info)
     }

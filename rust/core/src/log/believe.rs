@@ -109,13 +109,13 @@ impl Ends {
         } else {
             interval.max(widest).saturating_mul(2)
         };
-        let timed = time_view.len().checked_sub(1).and_then(|last| time_view.entry(last));
-        let before_timed = timed.and_then(|entry| view.lookup(entry.offset));
+        let last_time = time_view.len().checked_sub(1).and_then(|last| time_view.entry(last));
+        let before_timed = last_time.and_then(|entry| view.lookup(entry.offset));
         let timed_from = match before_timed {
             Some(entry) => Some(u64::from(entry.position)),
             None => (!index.is_part).then_some(0),
         };
-        Some(Self { indexed, timed, timed_from, slack })
+        Some(Self { indexed, timed: last_time, timed_from, slack })
     }
 }
 

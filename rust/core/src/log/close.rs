@@ -1,7 +1,7 @@
 //! Closing one log cleanly: what is open is finished, synced and let go.
 
-use std::sync::{Arc, PoisonError};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use super::view::View;
 use super::writer::{Writer, no_segment};

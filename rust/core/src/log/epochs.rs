@@ -10,11 +10,28 @@ use super::Log;
 use super::append::entries;
 use super::writer::Writer;
 use crate::epoch::EpochCache;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::WriteFs;
 use crate::record::EntryView;
 
 impl<S: WriteFs> Log<S> {
+    /// The epoch of the latest leader that the log knows of.
+    pub fn latest_epoch(&self) -> Result<Option<i32>> {
+        Ok(self.view()?.epochs.latest().map(|entry| entry.epoch))
+    }
+
+    /// Refuses a leader that another one has followed. Batches whose epochs go back would pass for
+    /// damage when the log is recovered.
+    pub(super) fn check_epoch(writer: &Writer<S>, epoch: i32) -> Result<()> {
+        match writer.epochs.latest() {
+            Some(latest) if epoch < latest.epoch => Err(Error::Rejected {
+                code: "FENCED_LEADER_EPOCH",
+                reason: format!("leader epoch {epoch} is over: the latest is {}", latest.epoch),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Notes that an epoch begins at the log's end: what a leader does before its first batch.
     pub fn assign_epoch(&self, epoch: i32) -> Result<()> {
         let mut writer = self.writer()?;

@@ -241,7 +241,8 @@ impl<S: WriteFs> Loader<S> {
                 Some(Removed { bytes, kind: Some(kind), is_zeros })
             }
             Ending::Damage { bytes, kind, is_lost } => {
-                if !self.options.kafka_recovery && !(may_be_lost && is_lost) {
+                let is_crash = may_be_lost && is_lost;
+                if !self.options.kafka_recovery && !is_crash {
                     let file = self.dir.path().join(name(base_offset, FileKind::Log));
                     self.damage = Some(Damage { file, position: rebuilt.size, kind });
                     // A damaged log is evidence: not even its indexes are touched.

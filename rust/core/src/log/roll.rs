@@ -1,15 +1,20 @@
 //! Rolling: closing the segment that is written and beginning the next.
+//!
+//! A crash must not leave a hole between two segments: the old one is on the device, with its name,
+//! before the new one has a name. Only a log that promises nothing but to outlive its process, and
+//! that another thread flushes, goes on without waiting for that.
 
 use std::sync::Arc;
 
 use super::view::Slot;
 use super::writer::{Writer, no_segment};
 use super::{Log, Mark};
-use crate::config::LogConfig;
+use crate::config::{Fsync, LogConfig};
 use crate::error::{Error, Result};
 use crate::fs::{WriteDir, WriteFs};
 use crate::names::FileKind;
 use crate::segment::active::Incoming;
+use crate::segment::sealed::FlushDepth;
 use crate::segment::{Segment, name};
 
 const FILES: [FileKind; 4] =
@@ -66,10 +71,12 @@ impl<S: WriteFs> Log<S> {
             )));
         }
         let tail = writer.ready(&config)?;
+        // The flush that follows would write them, but after the bytes of an append are visible.
+        self.write_epochs(writer)?;
         writer.take_snapshot(base_offset)?;
         self.remove_strays(base_offset)?;
         active.finish_times(tail.largest)?;
-        let sealed = active.seal();
+        let sealed = active.seal().and_then(|()| self.settle_end(&active, &config));
         self.poison_if(sealed)?;
         let segment = match Segment::create(&self.dir, base_offset, &config, now_ms) {
             Ok(segment) => Arc::new(segment),
@@ -89,6 +96,16 @@ impl<S: WriteFs> Log<S> {
         writer.flush.is_pending = true;
         self.publish(writer);
         Ok(true)
+    }
+
+    /// Makes sure that a segment is there before the next one can be: its records, and its name.
+    /// Without fsync nothing is promised of a power cut.
+    fn settle_end(&self, active: &Segment<S>, config: &LogConfig) -> Result<()> {
+        if config.fsync == Fsync::Never {
+            return Ok(());
+        }
+        active.flush(FlushDepth::Records)?;
+        self.dir.sync()
     }
 
     /// Makes the old segment ready again after a new one could not be made.

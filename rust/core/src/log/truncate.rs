@@ -2,14 +2,16 @@
 //!
 //! Readers run beside it without a lock, so its order matters: the generation of every segment that
 //! loses bytes is raised, the shorter view is shown, and only then are bytes dropped. After a crash
-//! at any point the log is one that ends between the old end and the new: files are renamed from
-//! the highest down, and are gone for sure before new bytes can follow the cut.
+//! at any point the log is one that ends between the old end and the new: segments go one by one
+//! from the highest down, and they and their producer snapshots are gone for sure before new bytes
+//! can follow the cut. A log that begins anew has its new segment before it loses the last old one:
+//! without any, the next opening would not know where offsets go on.
 
 use std::sync::Arc;
 
 use super::Log;
 use super::view::{Mark, Slot, floor};
-use super::writer::Writer;
+use super::writer::{Writer, no_segment};
 use crate::epoch::EpochCache;
 use crate::error::{Error, Result};
 use crate::fs::{WriteDir, WriteFs};
@@ -32,14 +34,9 @@ impl<S: WriteFs> Log<S> {
         let Some(last) = floor(&writer.slots, offset) else {
             return self.restart(&mut writer, offset, offset).map(|()| true);
         };
-        let Some(Slot { segment, .. }) = writer.slots.get(last).cloned() else {
-            return Ok(false);
-        };
-        let size = segment.size();
-        let position = segment.locate(offset, size)?.map_or(size, |found| found.position);
+        let mark = place(&writer, last, offset)?;
         self.lower_recovery_point(offset)?;
-        let cut =
-            self.cut(&mut writer, last, Mark { offset, segment: segment.base_offset(), position });
+        let cut = self.cut(&mut writer, last, mark);
         self.poison_if(cut)?;
         Ok(true)
     }
@@ -73,6 +70,7 @@ impl<S: WriteFs> Log<S> {
         slot.generation = segment.generation();
         self.show_end(writer, kept, end, writer.start.min(end.offset));
         self.doom_newest(writer, &gone, now_ms)?;
+        writer.snapshots.delete_after(end.offset)?;
         self.dir.sync()?;
         let segment = match segment.cut_at(end.offset, end.position, now_ms)? {
             Some(copy) => self.replace_last(writer, copy),
@@ -117,9 +115,12 @@ impl<S: WriteFs> Log<S> {
         self.publish(writer);
     }
 
-    /// Renames segments, the newest first.
+    /// Takes segments away for good, the newest first: none outlives one before it.
     fn doom_newest(&self, writer: &mut Writer<S>, gone: &[Slot<S>], now_ms: i64) -> Result<()> {
-        gone.iter().rev().try_for_each(|slot| self.doom_segment(writer, slot, now_ms))
+        gone.iter().rev().try_for_each(|slot| {
+            self.doom_segment(writer, slot, now_ms)?;
+            self.dir.sync()
+        })
     }
 
     /// Drops every segment and begins a new one.
@@ -131,24 +132,48 @@ impl<S: WriteFs> Log<S> {
 
     fn restart_files(&self, writer: &mut Writer<S>, offset: i64, start: i64) -> Result<()> {
         let (config, now_ms) = (self.config(), self.now_ms());
-        let gone = writer.slots.to_vec();
+        if offset < writer.end.offset {
+            let last = floor(&writer.slots, offset).unwrap_or(0);
+            let end = place(writer, last, offset)?;
+            self.cut(writer, last, end)?;
+        }
+        if offset < writer.end.offset {
+            // The cut has emptied the first segment, and the new one goes before it.
+            self.remove_strays(offset)?;
+            let segment = Segment::create(&self.dir, offset, &config, now_ms)?;
+            let mut slots = vec![Slot::new(Arc::new(segment))];
+            slots.extend(writer.slots.iter().cloned());
+            writer.slots = Arc::new(slots);
+            self.dir.sync()?;
+        } else if self.roll_to(writer, offset, now_ms)? {
+            self.dir.sync()?;
+        }
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            writer.slots.iter().cloned().partition(|slot| slot.segment.base_offset() == offset);
         for slot in &gone {
             slot.segment.retire();
             slot.segment.raise_generation();
         }
-        self.doom_newest(writer, &gone, now_ms)?;
-        self.remove_strays(offset)?;
-        let segment = Arc::new(Segment::create(&self.dir, offset, &config, now_ms)?);
-        let tail = segment.activate(&config)?;
         let end = Mark { offset, segment: offset, position: 0 };
         writer.high_watermark = end;
         writer.stable = end;
-        self.show_end(writer, vec![Slot::new(segment)], end, start);
-        writer.tail = Some(tail);
+        self.show_end(writer, kept, end, start);
         writer.flush.from = offset;
+        writer.ready(&config)?;
+        writer.reset_producers(offset)?;
+        self.doom_newest(writer, &gone, now_ms)?;
         self.dir.sync()?;
         writer.change_epochs(EpochCache::clear);
-        self.write_epochs(writer)?;
-        writer.reset_producers(offset)
+        self.write_epochs(writer)
     }
+}
+
+/// Where an offset is in a segment, or the beginning of the segment where it lies before it.
+fn place<S: WriteFs>(writer: &Writer<S>, at: usize, offset: i64) -> Result<Mark> {
+    let Some(Slot { segment, .. }) = writer.slots.get(at) else {
+        return Err(no_segment());
+    };
+    let (offset, size) = (offset.max(segment.base_offset()), segment.size());
+    let position = segment.locate(offset, size)?.map_or(size, |found| found.position);
+    Ok(Mark { offset, segment: segment.base_offset(), position })
 }

@@ -26,7 +26,7 @@ impl Offsets<'_> {
 
     /// Where a row begins and ends. Offsets that were checked are not negative.
     #[inline]
-    fn range(&self, row: usize) -> Option<(usize, usize)> {
+    pub fn range(&self, row: usize) -> Option<(usize, usize)> {
         match self {
             Self::Short(offsets) => {
                 let &[start, end, ..] = offsets.get(row..)? else { return None };

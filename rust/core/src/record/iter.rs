@@ -6,6 +6,7 @@
 //!
 //! Iterating allocates nothing: keys, values and headers are slices of the payload.
 
+use super::plain::{DELTA_MAX, NEAR, PlainRecord, TIMESTAMP_MAX, take_plain};
 use super::span::{Base, RecordSpan, read_span};
 use super::varint::{read_varint, read_varlong};
 use super::{BatchHeader, CorruptKind, TimestampType};
@@ -172,6 +173,53 @@ impl<'a> Records<'a> {
             self.end()?;
         }
         Ok(count)
+    }
+
+    /// Whether [`Self::take_plain`] may find anything here.
+    #[inline]
+    pub fn may_be_plain(&self) -> bool {
+        let is_far = |base: i64, most: i64| base.unsigned_abs() > most.unsigned_abs();
+        let timestamp = self.append_time.unwrap_or(self.base.timestamp);
+        self.payload.len() - self.at >= NEAR
+            && !is_far(timestamp, TIMESTAMP_MAX)
+            && !is_far(self.base.offset, i64::MAX - DELTA_MAX)
+    }
+
+    /// Gives the next records to `put`, one for each of `rows`, and returns how many it took. Stops
+    /// before the first that is not plain or that `put` does not take; that one is still to come.
+    /// Nothing may be left after the last.
+    #[inline]
+    pub fn take_plain<T>(
+        &mut self,
+        rows: impl Iterator<Item = T>,
+        mut put: impl FnMut(T, PlainRecord<'a>) -> Option<()>,
+    ) -> Result<usize, CorruptKind> {
+        if !self.may_be_plain() {
+            return Ok(0);
+        }
+        let mut rest = self.rest();
+        let before = rest.len();
+        let (timestamp, counts) = match self.append_time {
+            // Deltas do not count when the broker set the time.
+            Some(time) => (time, 0),
+            None => (self.base.timestamp, -1),
+        };
+        let base = Base { offset: self.base.offset, timestamp };
+        let mut taken = 0;
+        for row in rows.take(usize::try_from(self.left).unwrap_or(0)) {
+            let Some((record, after)) = take_plain(rest, base, counts) else { break };
+            if put(row, record).is_none() {
+                break;
+            }
+            rest = after;
+            taken += 1;
+        }
+        self.at += before - rest.len();
+        self.left -= i32::try_from(taken).unwrap_or(self.left);
+        if self.left <= 0 {
+            self.end()?;
+        }
+        Ok(taken)
     }
 
     fn end(&self) -> Result<(), CorruptKind> {

@@ -25,6 +25,7 @@ mod open;
 mod origin;
 mod patch;
 mod place;
+mod plain;
 #[cfg(test)]
 mod properties;
 mod rebuild;
@@ -65,6 +66,7 @@ pub use open::EntryRecords;
 pub use origin::Origin;
 pub use patch::BatchMut;
 pub use place::{Placed, place_batches};
+pub use plain::PlainRecord;
 pub use rules::Rules;
 pub use span::{FieldSpan, RecordSpan};
 pub use validate::{Placement, Validated, Validator};

@@ -217,7 +217,7 @@ fn any_span(payload: &[u8], at: usize, base: Base, span: &mut RecordSpan) -> Opt
 /// end of `word`; and what is left of the word. The next record waits for nothing else, so the steps
 /// to it are few.
 #[inline]
-fn short_length(word: u64, start: usize) -> Option<(usize, usize, u64)> {
+pub(super) fn short_length(word: u64, start: usize) -> Option<(usize, usize, u64)> {
     // A length is not negative: its lowest bit, the sign, is clear.
     if word & 0x81 == 0 {
         let length = to_usize(low_word(word >> 1 & 0x3f));
@@ -233,7 +233,7 @@ fn short_length(word: u64, start: usize) -> Option<(usize, usize, u64)> {
 /// A number of one or two bytes from the low end of `word`, what is left of the word, and the bytes
 /// taken.
 #[inline]
-fn short(word: u64) -> Option<(i32, u64, usize)> {
+pub(super) fn short(word: u64) -> Option<(i32, u64, usize)> {
     let raw = low_word(word);
     if raw & 0x80 == 0 {
         Some((unzigzag(raw & 0x7f), word >> 8, 1))
@@ -291,7 +291,7 @@ fn unzigzag(raw: u32) -> i32 {
 }
 
 #[inline]
-fn low_word(word: u64) -> u32 {
+pub(super) fn low_word(word: u64) -> u32 {
     let [a, b, c, d, ..] = word.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
 }
@@ -304,7 +304,7 @@ fn low_half(position: usize) -> u32 {
 
 /// Lossless where the engine runs: pointers have 32 bits or more.
 #[inline]
-fn to_usize(position: u32) -> usize {
+pub(super) fn to_usize(position: u32) -> usize {
     usize::try_from(position).unwrap_or(usize::MAX)
 }
 
