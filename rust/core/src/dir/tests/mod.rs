@@ -1,6 +1,7 @@
 //! Log directories as their users see them, on the simulated disk.
 #![allow(clippy::case_sensitive_file_extension_comparisons, reason = "names are ours")]
 
+mod corpus;
 mod recover;
 mod topics;
 
