@@ -17,7 +17,6 @@ import contextlib
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +27,7 @@ from bench import cache, host
 from bench.data import CACHE, CODECS, ROOT, dataset
 from bench.limits import Limits
 from bench.peers import parquet
+from bench.ratios import Ratio, print_ratios
 from bench.timing import Timing, UnavailableError, clock
 
 if TYPE_CHECKING:
@@ -45,24 +45,6 @@ CONFLUENT_GOAL = 25.0
 PARQUET_ZSTD_GOAL = 1.0
 # A reader of cached files waits for nothing: wall time this far above processor time was taken by others.
 BUSY = 1.15
-
-
-@dataclass
-class Ratio:
-    """Our speed over another's."""
-
-    dataset: str
-    against: str
-    ratio: float
-    best: float
-    cpu: float | None
-    goal: float | None
-
-    @property
-    def verdict(self) -> str:
-        if self.goal is None:
-            return ""
-        return "pass" if self.ratio >= self.goal else "MISS"
 
 
 def main() -> None:
@@ -271,17 +253,6 @@ def print_dataset(each: Dataset, timings: dict[str, Timing]) -> None:
         print("  the machine was busy with other work: wall times and their ratios are not to be trusted")
 
 
-def print_ratios(ratios: list[Ratio], missing: dict[str, str]) -> None:
-    print(f"\n{'dataset':14} {'against':24} {'ratio':>7} {'of best':>8} {'of cpu':>7} {'goal':>6}")
-    for each in ratios:
-        cpu = "" if each.cpu is None else f"{each.cpu:.2f}"
-        goal = "" if each.goal is None else f"{each.goal:.2f}"
-        figures = f"{each.ratio:7.2f} {each.best:8.2f} {cpu:>7} {goal:>6}"
-        print(f"{each.dataset:14} {each.against:24} {figures} {each.verdict}")
-    for peer, reason in missing.items():
-        print(f"not measured: {peer}: {reason}")
-
-
 def dataset_json(each: Dataset, timings: dict[str, Timing]) -> dict[str, object]:
     return {
         "codec": each.codec,
@@ -307,7 +278,7 @@ def write_json(
         "rounds": options.rounds,
         "cache": options.cache,
         "datasets": measured,
-        "ratios": [{**vars(each), "verdict": each.verdict} for each in ratios],
+        "ratios": [each.json() for each in ratios],
         "not_measured": missing,
     }
     options.json.write_text(json.dumps(report, indent=1))

@@ -26,6 +26,9 @@ __all__ = [
     "parse_snapshot_name",
     "patch_batch",
     "probe",
+    "probe_append",
+    "probe_lookup",
+    "probe_threads",
     "raise_sample",
     "read_checkpoint",
     "read_index",
@@ -368,6 +371,18 @@ def patch_batch(
     max_timestamp: int | None,
 ) -> bytes: ...
 def raise_sample(variant: str) -> None: ...
+def probe_append(log: NativeLog, batches: list[bytes], total_bytes: int) -> tuple[float, int, int]: ...
+def probe_lookup(
+    kind: str,
+    path: str | os.PathLike[str] | None,
+    log: NativeLog | None,
+    *,
+    first: int,
+    span: int,
+    lookups: int,
+    seed: int,
+) -> tuple[float, int]: ...
+def probe_threads(log: NativeLog, batch: bytes, threads: int, appends: int) -> float: ...
 def probe(kind: str, data: bytes | bytearray | str | os.PathLike[str], rounds: int) -> float: ...
 def read_checkpoint(
     path: str | os.PathLike[str],

@@ -11,6 +11,7 @@ mod internal;
 mod log;
 mod names;
 mod probe;
+mod probe_log;
 mod pulse;
 mod scan;
 mod watch;
@@ -42,6 +43,8 @@ mod _native {
     use super::names::{parse_partition_name, parse_segment_name, parse_snapshot_name};
     #[pymodule_export]
     use super::probe::probe;
+    #[pymodule_export]
+    use super::probe_log::{probe_append, probe_lookup, probe_threads};
     #[pymodule_export]
     use super::scan::{Found, ScanPlan, ScanReader};
 }

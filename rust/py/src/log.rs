@@ -71,6 +71,10 @@ impl NativeLog {
     pub(crate) fn of(log: Arc<Log<RealFs>>) -> Self {
         Self { log, partition: None }
     }
+
+    pub(crate) fn log(&self) -> &Arc<Log<RealFs>> {
+        &self.log
+    }
 }
 
 #[pymethods]
