@@ -52,7 +52,7 @@ impl GroupCommit {
     /// back with their next append at once, and one sync then serves all of them. The wait is a
     /// fraction of what a sync of their own would cost them.
     fn gather<'a>(&self, mut commit: MutexGuard<'a, Commit>) -> MutexGuard<'a, Commit> {
-        let end = Instant::now() + (commit.took / 4).min(GATHER_MAX);
+        let end = Instant::now() + (commit.took / 2).min(GATHER_MAX);
         while commit.waiting < commit.group {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
