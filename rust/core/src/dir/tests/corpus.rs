@@ -101,7 +101,11 @@ fn expected(root: &Path, name: &str) -> Option<BTreeMap<PartitionKey, BTreeSet<i
     Some(found)
 }
 
-fn check_records(name: &str, dir: &LogDir<RealFs>, expected: &BTreeMap<PartitionKey, BTreeSet<i64>>) {
+fn check_records(
+    name: &str,
+    dir: &LogDir<RealFs>,
+    expected: &BTreeMap<PartitionKey, BTreeSet<i64>>,
+) {
     for (key, offsets_read) in expected {
         let log = dir.partition(&key.0, key.1).unwrap_or_else(|why| panic!("{name}: {why}"));
         assert_eq!(&offsets(&log), offsets_read, "{name} {key:?}");
@@ -125,9 +129,10 @@ fn a_directory_that_a_broker_closed_opens_whole_and_is_given_back_unchanged() {
         assert_eq!(dir.offline(), [], "{name}");
         for (key, recovery) in dir.recovery().logs {
             // Releases before 0.10 have no time index.
-            let is_old = recovery.indexes_rebuilt.iter().all(|path| {
-                !before.contains_key(path.strip_prefix(copy.path()).unwrap())
-            });
+            let is_old = recovery
+                .indexes_rebuilt
+                .iter()
+                .all(|path| !before.contains_key(path.strip_prefix(copy.path()).unwrap()));
             assert!(recovery.cuts.is_empty() && is_old, "{name} {key:?}: {recovery:?}");
         }
         if let Some(expected) = expected(&corpus_dir().join(&name), "records.jsonl.gz") {
@@ -201,13 +206,18 @@ fn a_killed_brokers_directory_ends_where_the_broker_ended_it_or_earlier_and_unto
                     assert!(!kafka_recovery, "{name}: {damage:?}");
                     damaged += 1;
                     for (path, bytes) in &before {
-                        if path.starts_with(&partition_name) && path.extension().is_some_and(|e| e == "log") {
+                        if path.starts_with(&partition_name)
+                            && path.extension().is_some_and(|e| e == "log")
+                        {
                             assert!(fs::read(copy.path().join(path)).unwrap() == *bytes, "{name}");
                         }
                     }
                 }
                 let Some(broker) = ends.get(&partition_name) else { continue };
-                eprintln!("{name} {partition_name} kafka={kafka_recovery}: {end} vs {broker} damage {:?}", log.damage().map(|d| (d.position, d.kind)));
+                eprintln!(
+                    "{name} {partition_name} kafka={kafka_recovery}: {end} vs {broker} damage {:?}",
+                    log.damage().map(|d| (d.position, d.kind))
+                );
                 let _ = damaged;
                 offsets(&log);
             }
