@@ -6,11 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import kafkaseg
 from tests.compat.judge import Judge, require_judge
-
-#: Written for the log engine; collected as soon as it has its Python face. Goes away with that.
-collect_ignore = [] if hasattr(kafkaseg, "Log") else ["test_engine_judge.py"]
 
 
 @pytest.fixture(scope="session")
