@@ -109,9 +109,9 @@ impl LogDir<RealFs> {
     fn release(&self, log: &Log<RealFs>) -> Result<()> {
         let key = (log.topic().to_owned(), log.partition());
         let mut state = self.state();
-        state.note(&key, log);
+        state.note(&mut self.root.points(), &key, log);
         let closed = log.close();
-        self.root.recovery_points().insert(&key.0, key.1, log.recovery_point());
+        self.root.points().recovery_points.insert(&key.0, key.1, log.recovery_point());
         state.logs.remove(&key);
         state.opened.remove(&key);
         match closed {

@@ -82,7 +82,13 @@ impl<S: WriteFs> LogDir<S> {
         let count = state.partition_count(name)?;
         let delay = self.config_delay(&state, name);
         let due = self.options.clock.now_ms().saturating_add(delay);
-        for key in state.keys_of(name) {
+        let keys = state.keys_of(name);
+        // A later topic of this name must not be taken for this one, whenever a crash comes.
+        let mut points = self.root.points();
+        keys.iter().for_each(|key| state.forget(&mut points, name, key.1));
+        self.with_home(|home| state.write_checkpoints(home, &points))?;
+        drop(points);
+        for key in keys {
             let topic = checked_name(&key.0)?;
             let live = PartitionDir::live(topic.clone(), key.1).to_string();
             let doomed =
@@ -93,8 +99,6 @@ impl<S: WriteFs> LogDir<S> {
             }
             state.offline.remove(&key);
             state.unloaded.remove(&key);
-            state.forget(name, key.1);
-            self.root.recovery_points().remove(name, key.1);
             state.doomed.push((doomed.to_string(), due));
         }
         debug_assert!(count > 0, "a topic has a partition");

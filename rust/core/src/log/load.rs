@@ -211,15 +211,12 @@ impl<S: WriteFs> Loader<S> {
     /// Makes the files of a segment what its entries say. Whether the log goes on behind it.
     fn settle(&mut self, index: usize, rebuilt: &Rebuilt) -> Result<bool> {
         let base_offset = self.base(index);
-        let is_always = self.options.config.fsync == Fsync::Always;
-        let is_durable = is_always || index < self.first_unsure();
-        let mut keeper = Keeper { dir: &*self.dir, recovery: &mut self.recovery };
-        let goes_on = match rebuilt.ending {
-            Ending::Whole | Ending::Overflow => true,
-            Ending::Torn { bytes, kind, is_zeros } => {
-                keeper.cut(base_offset, rebuilt.size, bytes, Some(kind), is_zeros)?;
-                false
+        let (bytes, kind, is_zeros) = match rebuilt.ending {
+            Ending::Whole | Ending::Overflow => {
+                self.write_files(index, rebuilt)?;
+                return Ok(true);
             }
+            Ending::Torn { bytes, kind, is_zeros } => (bytes, kind, is_zeros),
             Ending::Damage { bytes, kind, is_hole } => {
                 let above = rebuilt.next_offset >= self.options.checkpointed.recovery_point;
                 let is_crash = !self.options.is_clean && above && is_hole;
@@ -230,22 +227,31 @@ impl<S: WriteFs> Loader<S> {
                     return Ok(false);
                 }
                 let rest = self.sizes.get(index).copied().unwrap_or(0).saturating_sub(rebuilt.size);
-                keeper.cut(base_offset, rebuilt.size, rest.max(bytes), Some(kind), false)?;
-                false
+                (rest.max(bytes), kind, false)
             }
         };
-        if !goes_on {
-            for later in self.bases.get(index + 1..).unwrap_or_default() {
-                keeper.set_aside(*later)?;
-                self.names_changed = true;
-            }
+        let mut keeper = Keeper { dir: &*self.dir, recovery: &mut self.recovery };
+        // The newest first and the cut last, each for sure: a crash in between leaves no hole.
+        for later in self.bases.get(index + 1..).unwrap_or_default().iter().rev() {
+            keeper.set_aside(*later)?;
+            self.dir.sync()?;
         }
+        keeper.cut(base_offset, rebuilt.size, bytes, Some(kind), is_zeros)?;
+        self.write_files(index, rebuilt)?;
+        Ok(false)
+    }
+
+    /// Writes what stands beside the entries of a segment.
+    fn write_files(&mut self, index: usize, rebuilt: &Rebuilt) -> Result<()> {
+        let base_offset = self.base(index);
+        let is_always = self.options.config.fsync == Fsync::Always;
+        let is_durable = is_always || index < self.first_unsure();
+        let mut keeper = Keeper { dir: &*self.dir, recovery: &mut self.recovery };
         keeper.write_indexes(base_offset, rebuilt, is_durable)?;
         if is_always {
             self.dir.open_write(&name(base_offset, FileKind::Log), Create::No)?.sync()?;
         }
-        self.replay.snapshot(rebuilt.next_offset)?;
-        Ok(goes_on)
+        self.replay.snapshot(rebuilt.next_offset)
     }
 
     /// Puts the log together.
@@ -261,9 +267,6 @@ impl<S: WriteFs> Loader<S> {
             self.segments.push(Arc::new(Segment::create(&self.dir, end, config, now)?));
             self.names_changed = true;
         }
-        if self.names_changed {
-            self.dir.sync()?;
-        }
         let first = self.segments.first().map_or(end, |segment| segment.base_offset());
         let start = log_start.max(first).min(end);
         // What was read back may be in the page cache alone, unless it was synced on the way.
@@ -274,6 +277,10 @@ impl<S: WriteFs> Loader<S> {
             self.options.checkpointed.recovery_point.min(end)
         };
         let restored = self.replay.finish(start, end, &self.segments, self.damage.is_some())?;
+        // What was removed must not come back beside what is written from now on.
+        if self.names_changed || restored.names_changed {
+            self.dir.sync()?;
+        }
         let parts = Parts {
             dir: self.dir,
             // Nobody is told anything once the log is open.

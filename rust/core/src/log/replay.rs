@@ -34,6 +34,8 @@ pub(super) struct Restored<S: WriteFs> {
     pub(super) producers: ProducerStates,
     pub(super) snapshots: Snapshots<S::Dir>,
     pub(super) epochs: EpochCache,
+    /// Whether snapshots were removed.
+    pub(super) names_changed: bool,
 }
 
 impl<S: WriteFs> Replay<S> {
@@ -131,7 +133,12 @@ impl<S: WriteFs> Replay<S> {
     pub(super) fn snapshot(&mut self, offset: i64) -> Result<()> {
         self.producers.set_map_end_offset(offset);
         match self.snapshots.take(&self.producers, false) {
-            Ok(_) | Err(Error::NoSpace { .. }) => Ok(()),
+            Ok(is_taken) => {
+                // Where one could not be read, there is a good one now.
+                self.senseless.retain(|at| !is_taken || *at != offset);
+                Ok(())
+            }
+            Err(Error::NoSpace { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -153,10 +160,12 @@ impl<S: WriteFs> Replay<S> {
         segments: &[Arc<Segment<S>>],
         is_damaged: bool,
     ) -> Result<Restored<S>> {
-        self.epochs.truncate_from_end(end);
+        // In this order: an epoch that is moved to the start of an empty log does not stay.
         self.epochs.truncate_from_start(start);
+        self.epochs.truncate_from_end(end);
         self.log_start = start;
         self.reach(end, segments)?;
+        let count = self.snapshots.offsets().count();
         if !is_damaged {
             for offset in std::mem::take(&mut self.senseless) {
                 self.snapshots.discard(offset)?;
@@ -168,6 +177,7 @@ impl<S: WriteFs> Replay<S> {
             snapshots.remove_stray(&bases)?;
         }
         let Self { producers, snapshots, epochs, .. } = self;
-        Ok(Restored { producers, snapshots, epochs })
+        let names_changed = snapshots.offsets().count() != count;
+        Ok(Restored { producers, snapshots, epochs, names_changed })
     }
 }

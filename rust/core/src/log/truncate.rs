@@ -56,6 +56,7 @@ impl<S: WriteFs> Log<S> {
     /// Ends the log in the middle of the segment at index `last`.
     fn cut(&self, writer: &mut Writer<S>, last: usize, end: Mark) -> Result<()> {
         let (config, now_ms) = (self.config(), self.now_ms());
+        self.lower_start(writer, end.offset)?;
         let mut kept: Vec<Slot<S>> = writer.slots.to_vec();
         let gone = kept.split_off(last.saturating_add(1));
         let Some(slot) = kept.last_mut() else {
@@ -68,7 +69,7 @@ impl<S: WriteFs> Log<S> {
         }
         segment.raise_generation();
         slot.generation = segment.generation();
-        self.show_end(writer, kept, end, writer.start.min(end.offset));
+        self.show_end(writer, kept, end, writer.start);
         self.doom_newest(writer, &gone, now_ms)?;
         writer.snapshots.delete_after(end.offset)?;
         self.dir.sync()?;
@@ -82,6 +83,20 @@ impl<S: WriteFs> Log<S> {
         writer.stable = writer.resolve_stable()?;
         self.publish(writer);
         Ok(())
+    }
+
+    /// Lowers the log start and has it recorded. It is shown first, so that a checkpoint written
+    /// beside this does not record the old one again.
+    fn lower_start(&self, writer: &mut Writer<S>, start: i64) -> Result<()> {
+        if start >= writer.start {
+            return Ok(());
+        }
+        writer.start = start;
+        self.publish(writer);
+        match &self.options.on_start_lowered {
+            Some(record) => record(start),
+            None => Ok(()),
+        }
     }
 
     /// Puts another segment in the place of the last one. Readers that have the old one find out
@@ -145,6 +160,7 @@ impl<S: WriteFs> Log<S> {
             slots.extend(writer.slots.iter().cloned());
             writer.slots = Arc::new(slots);
             self.dir.sync()?;
+            self.lower_start(writer, offset)?;
         } else if self.roll_to(writer, offset, now_ms)? {
             self.dir.sync()?;
         }

@@ -107,7 +107,7 @@ pub(crate) fn rebuild<F: File>(
                 break Ending::Torn { bytes, kind, is_zeros };
             }
             Step::Damage { position, bytes, kind } => {
-                let is_hole = has_lost_sector(walker.file(), position, bytes)?;
+                let is_hole = has_lost_sector(walker.file(), position, bytes, rebuilt.next_offset)?;
                 break Ending::Damage { bytes, kind, is_hole };
             }
         }
@@ -195,11 +195,28 @@ fn is_zeros<F: File>(file: &F, position: u64, bytes: u64) -> Result<bool> {
     Ok(true)
 }
 
+/// How many zeros an entry may begin with that has this offset or a higher one: those of the offset,
+/// and of the size behind it.
+fn zeros_of_an_entry(offset: i64) -> u64 {
+    const OFFSET_AND_SIZE: u64 = 12;
+    match u64::try_from(offset) {
+        Ok(1..) => u64::from(offset.leading_zeros() / 8),
+        _ => OFFSET_AND_SIZE - 1,
+    }
+}
+
 /// Whether a whole sector of a part of a file reads as zeros, as one does that a power cut kept from
-/// the device while later ones reached it. Damage of other kinds leaves no such sector behind.
-fn has_lost_sector<F: File>(file: &F, position: u64, bytes: u64) -> Result<bool> {
+/// the device while later ones reached it; or the rest of the sector that the part begins in, where
+/// the device had the sector as it was before. Damage of other kinds leaves no such sector behind.
+fn has_lost_sector<F: File>(file: &F, position: u64, bytes: u64, offset: i64) -> Result<bool> {
     let end = position.saturating_add(bytes);
     let mut at = position.next_multiple_of(SECTOR);
+    if at <= end
+        && at - position > zeros_of_an_entry(offset)
+        && is_zeros(file, position, at - position)?
+    {
+        return Ok(true);
+    }
     while at.saturating_add(SECTOR) <= end {
         if is_zeros(file, at, SECTOR)? {
             return Ok(true);
