@@ -97,7 +97,8 @@ impl<S: WriteFs> Replay<S> {
         let EntryHead::Batch(header) = head else { return Ok(None) };
         self.learn_epoch(header)?;
         let end = header.last_offset().saturating_add(1);
-        if header.producer_id < 0 {
+        // What lies below the start counts for nothing, whether its segment was read or believed.
+        if header.producer_id < 0 || end <= self.log_start {
             self.producers.set_map_end_offset(end);
             return Ok(None);
         }
