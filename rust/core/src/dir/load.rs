@@ -71,7 +71,6 @@ pub(super) fn load_all<S: WriteFs>(
             unreadable: found.unreadable,
             ..DirRecovery::default()
         },
-        log_starts: found.log_starts,
         high_watermarks: found.high_watermarks,
     };
     let jobs = root.with_home(|home| jobs(home.dir(), &mut state, options))?;
@@ -229,17 +228,24 @@ pub(super) fn log_options<S: WriteFs>(
         Some(root) => root.record_recovery_point(&key_of, offset),
         None => Ok(()),
     };
+    let (root_of, key_of) = (Arc::downgrade(root), key.clone());
+    let record_start = move |offset| match root_of.upgrade() {
+        Some(root) => root.record_log_start(&key_of, offset),
+        None => Ok(()),
+    };
+    let points = root.points();
     Ok(LogOptions {
         clock: Arc::clone(&options.clock),
         checkpointed: Checkpointed {
-            recovery_point: get(&root.recovery_points()).unwrap_or(0),
-            log_start: get(&state.log_starts).unwrap_or(0),
+            recovery_point: get(&points.recovery_points).unwrap_or(0),
+            log_start: get(&points.log_starts).unwrap_or(0),
             high_watermark: get(&state.high_watermarks),
         },
         is_clean: state.was_closed(key),
         replicated: options.replicated,
         kafka_recovery: options.kafka_recovery,
         on_recovery_point_lowered: Some(Arc::new(record)),
+        on_start_lowered: Some(Arc::new(record_start)),
         producer_expiration_ms: options.config.producer_id_expiration_ms,
         ..LogOptions::new(topic, *partition, config)
     })

@@ -98,13 +98,19 @@ pub struct LogDir<S: WriteFs = RealFs> {
 struct Root<S: WriteFs> {
     /// `None` once closed: the lock is given back.
     home: RwLock<Option<Home<S>>>,
-    /// What the checkpoint says; entries of partitions that are not loaded stay as they are.
-    recovery_points: Mutex<OffsetCheckpoint>,
+    points: Mutex<Points>,
+}
+
+/// What the checkpoints say that a truncation must be able to lower at once; entries of partitions
+/// that are not loaded stay as they are.
+struct Points {
+    recovery_points: OffsetCheckpoint,
+    log_starts: OffsetCheckpoint,
 }
 
 impl<S: WriteFs> Root<S> {
-    fn recovery_points(&self) -> MutexGuard<'_, OffsetCheckpoint> {
-        self.recovery_points.lock().unwrap_or_else(PoisonError::into_inner)
+    fn points(&self) -> MutexGuard<'_, Points> {
+        self.points.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn home(&self) -> RwLockReadGuard<'_, Option<Home<S>>> {
@@ -121,9 +127,19 @@ impl<S: WriteFs> Root<S> {
 
     /// Records a recovery point at once.
     fn record_recovery_point(&self, (topic, partition): &PartitionKey, offset: i64) -> Result<()> {
-        let mut points = self.recovery_points();
-        points.insert(topic, *partition, offset);
-        self.with_home(|home| home.write_offsets(home::RECOVERY_POINT, &points))
+        let mut points = self.points();
+        points.recovery_points.insert(topic, *partition, offset);
+        self.with_home(|home| home.write_offsets(home::RECOVERY_POINT, &points.recovery_points))
+    }
+
+    /// Records at once that a log starts lower, if the checkpoint says otherwise.
+    fn record_log_start(&self, (topic, partition): &PartitionKey, offset: i64) -> Result<()> {
+        let mut points = self.points();
+        if points.log_starts.get(topic, *partition).is_none_or(|start| start <= offset) {
+            return Ok(());
+        }
+        points.log_starts.insert(topic, *partition, offset);
+        self.with_home(|home| home.write_offsets(home::LOG_START, &points.log_starts))
     }
 }
 
@@ -149,8 +165,7 @@ struct State<S: WriteFs> {
     broker_epoch: Option<i64>,
     meta: Option<MetaProperties>,
     recovery: DirRecovery,
-    /// What the checkpoint files say; entries of partitions that are not loaded stay as they are.
-    log_starts: OffsetCheckpoint,
+    /// What the checkpoint says; entries of partitions that are not loaded stay as they are.
     high_watermarks: OffsetCheckpoint,
 }
 
@@ -167,9 +182,12 @@ impl<S: WriteFs> LogDir<S> {
             }
             (found, _) => found,
         };
-        let points = std::mem::take(&mut found.recovery_points);
+        let points = Points {
+            recovery_points: std::mem::take(&mut found.recovery_points),
+            log_starts: std::mem::take(&mut found.log_starts),
+        };
         let home = RwLock::new(Some(home));
-        let root = Arc::new(Root { home, recovery_points: Mutex::new(points) });
+        let root = Arc::new(Root { home, points: Mutex::new(points) });
         let state = load::load_all(&root, found, meta, &options)?;
         Ok(Self {
             path: path.to_owned(),
@@ -250,7 +268,7 @@ impl<S: WriteFs> LogDir<S> {
         let home = self.root.home.write().unwrap_or_else(PoisonError::into_inner).take();
         let Some(home) = home else { return closed };
         // What one log could not do must not cost the others what they have to say.
-        let checkpointed = state.write_checkpoints(&home, &self.root.recovery_points());
+        let checkpointed = state.write_checkpoints(&home, &self.root.points());
         closed?;
         checkpointed?;
         if state.is_clean_now() { home.write_marker(state.broker_epoch) } else { Ok(()) }
@@ -260,9 +278,9 @@ impl<S: WriteFs> LogDir<S> {
     fn close_logs(&self, state: &mut State<S>) -> Result<()> {
         let mut outcome = Ok(());
         for (key, log) in std::mem::take(&mut state.logs) {
-            state.note(&key, &log);
+            state.note(&mut self.root.points(), &key, &log);
             let closed = close_log(&log);
-            self.root.recovery_points().insert(&key.0, key.1, log.recovery_point());
+            self.root.points().recovery_points.insert(&key.0, key.1, log.recovery_point());
             if log.damage().is_some() {
                 state.damaged.insert(key);
             }
@@ -296,25 +314,26 @@ impl<S: WriteFs> LogDir<S> {
 
 impl<S: WriteFs> State<S> {
     /// Takes over what a log has to say for the checkpoint files, also one that was closed.
-    fn note(&mut self, (topic, partition): &PartitionKey, log: &Log<S>) {
+    fn note(&mut self, points: &mut Points, (topic, partition): &PartitionKey, log: &Log<S>) {
         let bounds = log.last_bounds();
         self.high_watermarks.insert(topic, *partition, bounds.high_watermark);
         // Where the log begins with its first segment, the name of that file says it all.
         if bounds.start > bounds.first_base {
-            self.log_starts.insert(topic, *partition, bounds.start);
+            points.log_starts.insert(topic, *partition, bounds.start);
         } else {
-            self.log_starts.remove(topic, *partition);
+            points.log_starts.remove(topic, *partition);
         }
     }
 
-    fn forget(&mut self, topic: &str, partition: i32) {
+    fn forget(&mut self, points: &mut Points, topic: &str, partition: i32) {
         self.high_watermarks.remove(topic, partition);
-        self.log_starts.remove(topic, partition);
+        points.log_starts.remove(topic, partition);
+        points.recovery_points.remove(topic, partition);
     }
 
-    fn write_checkpoints(&self, home: &Home<S>, points: &OffsetCheckpoint) -> Result<()> {
-        home.write_offsets(home::RECOVERY_POINT, points)?;
-        home.write_offsets(home::LOG_START, &self.log_starts)?;
+    fn write_checkpoints(&self, home: &Home<S>, points: &Points) -> Result<()> {
+        home.write_offsets(home::RECOVERY_POINT, &points.recovery_points)?;
+        home.write_offsets(home::LOG_START, &points.log_starts)?;
         home.write_offsets(home::HIGH_WATERMARK, &self.high_watermarks)
     }
 

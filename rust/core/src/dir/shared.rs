@@ -120,9 +120,9 @@ impl LogDir<RealFs> {
         if !state.logs.get(&key).is_some_and(|held| Arc::ptr_eq(held, log)) {
             return Err(Error::Invalid("the log is closed".to_owned()));
         }
-        state.note(&key, log);
+        state.note(&mut self.root.points(), &key, log);
         let closed = close_log(log);
-        self.root.recovery_points().insert(&key.0, key.1, log.recovery_point());
+        self.root.points().recovery_points.insert(&key.0, key.1, log.recovery_point());
         state.logs.remove(&key);
         state.opened.remove(&key);
         match closed {

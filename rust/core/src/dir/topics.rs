@@ -82,7 +82,13 @@ impl<S: WriteFs> LogDir<S> {
         let count = state.partition_count(name)?;
         let delay = self.config_delay(&state, name);
         let due = self.options.clock.now_ms().saturating_add(delay);
-        for key in state.keys_of(name) {
+        let keys = state.keys_of(name);
+        // A later topic of this name must not be taken for this one, whenever a crash comes.
+        let mut points = self.root.points();
+        keys.iter().for_each(|key| state.forget(&mut points, name, key.1));
+        self.with_home(|home| state.write_checkpoints(home, &points))?;
+        drop(points);
+        for key in keys {
             let topic = checked_name(&key.0)?;
             let live = PartitionDir::live(topic.clone(), key.1).to_string();
             let doomed =
@@ -96,17 +102,13 @@ impl<S: WriteFs> LogDir<S> {
             state.opened.remove(&key);
             state.closed.remove(&key);
             state.dropped.remove(&key);
-            state.forget(name, key.1);
-            self.root.recovery_points().remove(name, key.1);
             state.doomed.push((doomed.to_string(), due));
         }
         debug_assert!(count > 0, "a topic has a partition");
         state.topics.remove(name);
         self.with_home(|home| {
             home.dir().sync()?;
-            home.write_topics(&state.topics, self.options.clock.now_ms())?;
-            // What they say of the old topic would be taken for the new one of its name.
-            state.write_checkpoints(home, &self.root.recovery_points())
+            home.write_topics(&state.topics, self.options.clock.now_ms())
         })
     }
 
@@ -157,13 +159,13 @@ impl<S: WriteFs> LogDir<S> {
     /// Takes what the checkpoints say of an earlier partition of that name out of them, durably,
     /// before there is a new one.
     fn forget_old(&self, state: &mut State<S>, (topic, partition): &PartitionKey) -> Result<()> {
-        let mut points = self.root.recovery_points();
+        let mut points = self.root.points();
         let is_named = |offsets: &OffsetCheckpoint| offsets.get(topic, *partition).is_some();
-        if ![&*points, &state.log_starts, &state.high_watermarks].into_iter().any(is_named) {
+        let said = [&points.recovery_points, &points.log_starts, &state.high_watermarks];
+        if !said.into_iter().any(is_named) {
             return Ok(());
         }
-        points.remove(topic, *partition);
-        state.forget(topic, *partition);
+        state.forget(&mut points, topic, *partition);
         self.with_home(|home| state.write_checkpoints(home, &points))
     }
 

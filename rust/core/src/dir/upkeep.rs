@@ -174,10 +174,10 @@ impl<S: WriteFs> LogDir<S> {
     pub fn checkpoint(&self) -> Result<()> {
         let mut state = self.state();
         let logs: Vec<_> = state.logs.iter().map(|(k, log)| (k.clone(), Arc::clone(log))).collect();
-        let mut points = self.root.recovery_points();
+        let mut points = self.root.points();
         for (key, log) in logs {
-            state.note(&key, &log);
-            points.insert(&key.0, key.1, log.recovery_point());
+            state.note(&mut points, &key, &log);
+            points.recovery_points.insert(&key.0, key.1, log.recovery_point());
         }
         self.with_home(|home| state.write_checkpoints(home, &points))
     }

@@ -208,6 +208,7 @@ impl<S: WriteFs> Log<S> {
         let offset = set.last_offset.saturating_add(1);
         let segment = active.base_offset();
         writer.end = Mark { offset, segment, position: position.saturating_add(bytes) };
+        writer.records_end = offset;
         writer.flush.appends = writer.flush.appends.saturating_add(1);
         let mut tail = writer.ready(config)?;
         let indexed =

@@ -44,7 +44,7 @@ impl<S: WriteFs> Log<S> {
 
     /// An untouched log has nothing to finish but a snapshot that may be missing.
     fn finish(&self, writer: &mut Writer<S>) -> Result<()> {
-        let end = writer.end.offset;
+        let end = writer.records_end;
         writer.take_synced_snapshot()?;
         self.write_epochs(writer)?;
         if let Some(tail) = writer.tail {

@@ -69,6 +69,7 @@ impl GroupCommit {
 pub(super) struct Plan<S: WriteFs> {
     segments: Vec<Arc<Segment<S>>>,
     end: Mark,
+    records_end: i64,
     appends: u64,
     truncations: u64,
     names: bool,
@@ -90,7 +91,7 @@ impl<S: WriteFs> Log<S> {
         let is_due = {
             let writer = self.writer()?;
             let waited = now_ms.saturating_sub(writer.flush.last_ms);
-            let has_more = writer.end.offset > self.recovery_point();
+            let has_more = writer.records_end > self.recovery_point();
             let is_late = config.fsync != Fsync::Never && has_more && waited >= config.flush_ms;
             writer.flush.is_pending || is_late
         };
@@ -166,6 +167,7 @@ impl<S: WriteFs> Log<S> {
         Plan {
             segments: segments.collect(),
             end: writer.end,
+            records_end: writer.records_end,
             appends: writer.flush.appends,
             truncations: writer.flush.truncations,
             names: std::mem::take(&mut writer.flush.names),
@@ -193,7 +195,7 @@ impl<S: WriteFs> Log<S> {
         if writer.flush.truncations != plan.truncations {
             return Ok(());
         }
-        self.raise_recovery_point(plan.end.offset);
+        self.raise_recovery_point(plan.records_end);
         writer.flush.from = writer.flush.from.max(plan.end.segment);
         writer.flush.is_pending = writer.end.segment != plan.end.segment;
         writer.flush.last_ms = self.now_ms();

@@ -308,14 +308,16 @@ impl<S: WriteFs> Loader<S> {
             self.segments.push(Arc::new(Segment::create(&self.dir, end, config, now)?));
             self.names_changed = true;
         }
-        // What was read back may be in the page cache alone, unless it is synced on the way.
         let is_always = self.options.config.fsync == Fsync::Always;
-        if self.names_changed || (is_always && !self.options.is_clean) {
-            self.dir.sync()?;
-        }
         let first = self.segments.first().map_or(end, |segment| segment.base_offset());
         let start = log_start.max(first).min(end);
         let restored = self.replay.finish(start, end, &self.segments, self.damage.is_some())?;
+        // What was removed must not come back beside what is written from now on, and what was read
+        // back may be in the page cache alone, unless it is synced on the way.
+        let is_unsynced = is_always && !self.options.is_clean;
+        if self.names_changed || restored.names_changed || is_unsynced {
+            self.dir.sync()?;
+        }
         let mut epochs_stale = !is_as_recorded(&restored.epochs, &self.recorded);
         let mut is_synced = (self.options.is_clean || is_always) && self.damage.is_none();
         if is_synced && epochs_stale && !self.options.is_clean {

@@ -132,6 +132,7 @@ impl<S: WriteFs> Log<S> {
             stable: end,
             high_watermark: end,
             end,
+            records_end: end.offset,
             validator: Validator::new(),
             producers,
             snapshots,

@@ -62,6 +62,9 @@ pub struct LogOptions {
     /// written anew. The log's lock is held; [`Log::recovery_point`](super::Log::recovery_point)
     /// can be asked.
     pub on_recovery_point_lowered: Option<Told<i64>>,
+    /// Called when a truncation lowers the log start, before anything is cut: a recorded start above
+    /// the records that follow would hide them after a crash. The log's lock is held.
+    pub on_start_lowered: Option<Told<i64>>,
     /// How long a producer that writes nothing is remembered.
     pub producer_expiration_ms: i64,
 }
@@ -81,6 +84,7 @@ impl LogOptions {
             kafka_recovery: false,
             background_flush: false,
             on_recovery_point_lowered: None,
+            on_start_lowered: None,
             producer_expiration_ms: 86_400_000,
         }
     }

@@ -38,6 +38,8 @@ pub(super) struct Restored<S: WriteFs> {
     pub(super) epochs: EpochCache,
     /// Snapshots that may be in the page cache alone.
     pub(super) unsynced: Vec<i64>,
+    /// Whether snapshots were removed.
+    pub(super) names_changed: bool,
 }
 
 impl<S: WriteFs> Replay<S> {
@@ -100,7 +102,8 @@ impl<S: WriteFs> Replay<S> {
         let EntryHead::Batch(header) = head else { return Ok(None) };
         self.learn_epoch(header)?;
         let end = header.last_offset().saturating_add(1);
-        if header.producer_id < 0 {
+        // What lies below the start counts for nothing, whether its segment was read or believed.
+        if header.producer_id < 0 || end <= self.log_start {
             self.producers.set_map_end_offset(end);
             return Ok(None);
         }
@@ -141,8 +144,13 @@ impl<S: WriteFs> Replay<S> {
     pub(super) fn snapshot(&mut self, offset: i64, sync: bool) -> Result<()> {
         self.producers.set_map_end_offset(offset);
         match self.snapshots.take_changed(&self.producers, sync) {
-            Ok(()) if sync => {}
-            Ok(()) => self.unsynced.push(offset),
+            Ok(()) => {
+                // Where one could not be read, there is a good one now.
+                self.senseless.retain(|at| *at != offset);
+                if !sync {
+                    self.unsynced.push(offset);
+                }
+            }
             Err(Error::NoSpace { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -167,10 +175,12 @@ impl<S: WriteFs> Replay<S> {
         segments: &[Arc<Segment<S>>],
         is_damaged: bool,
     ) -> Result<Restored<S>> {
-        self.epochs.truncate_from_end(end);
+        // In this order: an epoch that is moved to the start of an empty log does not stay.
         self.epochs.truncate_from_start(start);
+        self.epochs.truncate_from_end(end);
         self.log_start = start;
         self.reach(end, segments)?;
+        let count = self.snapshots.offsets().count();
         if !is_damaged {
             for offset in std::mem::take(&mut self.senseless) {
                 self.snapshots.discard(offset)?;
@@ -182,6 +192,7 @@ impl<S: WriteFs> Replay<S> {
             snapshots.remove_stray(&bases)?;
         }
         let Self { producers, snapshots, epochs, unsynced, .. } = self;
-        Ok(Restored { producers, snapshots, epochs, unsynced })
+        let names_changed = snapshots.offsets().count() != count;
+        Ok(Restored { producers, snapshots, epochs, unsynced, names_changed })
     }
 }

@@ -34,9 +34,9 @@ impl<S: WriteFs> Log<S> {
         let Some(last) = floor(&writer.slots, offset) else {
             return self.restart(&mut writer, offset, offset).map(|()| true);
         };
-        let mark = place(&writer, last, offset)?;
-        self.lower_recovery_point(offset)?;
-        let cut = self.cut(&mut writer, last, mark);
+        let (mark, records_end) = place(&writer, last, offset)?;
+        self.lower_recovery_point(records_end)?;
+        let cut = self.cut(&mut writer, last, mark, records_end);
         self.poison_if(cut)?;
         Ok(true)
     }
@@ -54,8 +54,9 @@ impl<S: WriteFs> Log<S> {
     }
 
     /// Ends the log in the middle of the segment at index `last`.
-    fn cut(&self, writer: &mut Writer<S>, last: usize, end: Mark) -> Result<()> {
+    fn cut(&self, writer: &mut Writer<S>, last: usize, end: Mark, records_end: i64) -> Result<()> {
         let (config, now_ms) = (self.config(), self.now_ms());
+        self.lower_start(writer, end.offset)?;
         let mut kept: Vec<Slot<S>> = writer.slots.to_vec();
         let gone = kept.split_off(last.saturating_add(1));
         let Some(slot) = kept.last_mut() else {
@@ -68,7 +69,8 @@ impl<S: WriteFs> Log<S> {
         }
         segment.raise_generation();
         slot.generation = segment.generation();
-        self.show_end(writer, kept, end, writer.start.min(end.offset));
+        self.show_end(writer, kept, end, writer.start);
+        writer.records_end = records_end;
         self.doom_newest(writer, &gone, now_ms)?;
         writer.snapshots.delete_after(end.offset)?;
         self.dir.sync()?;
@@ -82,6 +84,20 @@ impl<S: WriteFs> Log<S> {
         writer.stable = writer.resolve_stable()?;
         self.publish(writer);
         Ok(())
+    }
+
+    /// Lowers the log start and has it recorded. It is shown first, so that a checkpoint written
+    /// beside this does not record the old one again.
+    fn lower_start(&self, writer: &mut Writer<S>, start: i64) -> Result<()> {
+        if start >= writer.start {
+            return Ok(());
+        }
+        writer.start = start;
+        self.publish(writer);
+        match &self.options.on_start_lowered {
+            Some(record) => record(start),
+            None => Ok(()),
+        }
     }
 
     /// Puts another segment in the place of the last one. Readers that have the old one find out
@@ -134,8 +150,8 @@ impl<S: WriteFs> Log<S> {
         let (config, now_ms) = (self.config(), self.now_ms());
         if offset < writer.end.offset {
             let last = floor(&writer.slots, offset).unwrap_or(0);
-            let end = place(writer, last, offset)?;
-            self.cut(writer, last, end)?;
+            let (end, records_end) = place(writer, last, offset)?;
+            self.cut(writer, last, end, records_end)?;
         }
         if offset < writer.end.offset {
             // The cut has emptied the first segment, and the new one goes before it.
@@ -145,6 +161,7 @@ impl<S: WriteFs> Log<S> {
             slots.extend(writer.slots.iter().cloned());
             writer.slots = Arc::new(slots);
             self.dir.sync()?;
+            self.lower_start(writer, offset)?;
         } else if self.roll_to(writer, offset, now_ms)? {
             self.dir.sync()?;
         }
@@ -158,6 +175,7 @@ impl<S: WriteFs> Log<S> {
         writer.high_watermark = end;
         writer.stable = end;
         self.show_end(writer, kept, end, start);
+        writer.records_end = offset;
         writer.flush.from = offset;
         writer.ready(&config)?;
         writer.reset_producers(offset)?;
@@ -168,12 +186,15 @@ impl<S: WriteFs> Log<S> {
     }
 }
 
-/// Where an offset is in a segment, or the beginning of the segment where it lies before it.
-fn place<S: WriteFs>(writer: &Writer<S>, at: usize, offset: i64) -> Result<Mark> {
+/// Where an offset is in a segment, or the beginning of the segment where it lies before it; and
+/// the offset at which the batch begins that holds it.
+fn place<S: WriteFs>(writer: &Writer<S>, at: usize, offset: i64) -> Result<(Mark, i64)> {
     let Some(Slot { segment, .. }) = writer.slots.get(at) else {
         return Err(no_segment());
     };
     let (offset, size) = (offset.max(segment.base_offset()), segment.size());
-    let position = segment.locate(offset, size)?.map_or(size, |found| found.position);
-    Ok(Mark { offset, segment: segment.base_offset(), position })
+    let found = segment.locate(offset, size)?;
+    let position = found.as_ref().map_or(size, |found| found.position);
+    let records_end = found.map_or(offset, |found| found.base_offset.min(offset));
+    Ok((Mark { offset, segment: segment.base_offset(), position }, records_end))
 }

@@ -21,6 +21,9 @@ pub(crate) struct Writer<S: WriteFs> {
     pub(crate) stable: Mark,
     pub(crate) high_watermark: Mark,
     pub(crate) end: Mark,
+    /// The offset after the last record. A truncation inside a batch leaves a gap before the end,
+    /// and the recovery point must not lie in it: what is written there next is not on the device.
+    pub(crate) records_end: i64,
     pub(crate) validator: Validator,
     pub(crate) producers: ProducerStates,
     pub(crate) snapshots: Snapshots<S::Dir>,

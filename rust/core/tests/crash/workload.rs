@@ -175,10 +175,6 @@ impl Run {
                 self.new_producers();
                 let mut state = self.model[topic].current.clone();
                 let offset = (state.end - back).max(0);
-                if offset <= state.start {
-                    // Nothing may be left: then every segment goes and one is made anew.
-                    self.partition(topic).begin(State::default());
-                }
                 state.truncate(offset);
                 self.change(topic, state, |log| log.truncate_to(offset).map(|_| ()))
             }
@@ -187,8 +183,11 @@ impl Run {
                 let at = self.model[topic].current.end + ahead - 4;
                 let at = at.max(0);
                 let state = State { start: at, end: at, batches: Vec::new() };
-                // Segments go from the newest on: on the way there is any beginning of the log.
-                self.partition(topic).begin(State::default());
+                // The new segment is there before the old ones go, which are below it by then.
+                let mut both = self.model[topic].current.clone();
+                both.truncate(at);
+                (both.start, both.end) = (at, at);
+                self.partition(topic).begin(both);
                 self.change(topic, state, |log| log.truncate_fully_and_start_at(at, None))
             }
             Step::DeleteRecords(topic, back) => {
