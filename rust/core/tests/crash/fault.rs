@@ -146,19 +146,16 @@ fn an_error_of_any_call_harms_nothing() {
 }
 
 #[test]
-#[ignore = "finds states that recovery does not judge right yet"]
 fn a_short_write_leaves_nothing_behind() {
     each_call(Fault::ShortWrite, 3, |op| op.call == Call::Write);
 }
 
 #[test]
-#[ignore = "finds states that recovery does not judge right yet"]
 fn a_disk_that_turns_read_only_harms_nothing() {
     each_call(Fault::ReadOnly, 8, |op| op.call.is_write());
 }
 
 #[test]
-#[ignore = "finds states that recovery does not judge right yet"]
 fn a_full_disk_at_any_call_harms_nothing() {
     each_call(Fault::NoSpace, 4, |op| op.call.is_write());
 }
