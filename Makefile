@@ -45,7 +45,7 @@ test-rust: $(TOOLS) ## the Rust tests, with the fuzz smoke
 test-crash: $(TOOLS) ## every crash and fault of the simulated disk, not the sample of test-rust
 	@$(build-tools)
 	KAFKASEG_LONG=1 CARGO_PROFILE_DEV_OPT_LEVEL=1 \
-	  cargo test --locked -p kafkaseg-core --test crash -- --show-output
+	  cargo test --locked -p kafkaseg-core --test crash -- --include-ignored --show-output
 
 .PHONY: test-python
 test-python: $(NATIVE) ## the Python tests: corpus, live brokers, damage

@@ -85,7 +85,9 @@ impl<S: WriteFs> LogDir<S> {
         let keys = state.keys_of(name);
         // A later topic of this name must not be taken for this one, whenever a crash comes.
         let mut points = self.root.points();
-        keys.iter().for_each(|key| state.forget(&mut points, name, key.1));
+        for key in &keys {
+            state.forget(&mut points, name, key.1);
+        }
         self.with_home(|home| state.write_checkpoints(home, &points))?;
         drop(points);
         for key in keys {
