@@ -210,7 +210,9 @@ fn load_one<S: WriteFs>(
         tally.bytes.fetch_add(more, Ordering::Relaxed);
         tally.tell()
     }));
-    Log::load(dir, &log_options)
+    let (log, recovery) = Log::load(dir, &log_options)?;
+    log.rest();
+    Ok((log, recovery))
 }
 
 /// How a log of this directory is opened.

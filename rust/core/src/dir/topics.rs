@@ -95,6 +95,10 @@ impl<S: WriteFs> LogDir<S> {
             let live = PartitionDir::live(topic.clone(), key.1).to_string();
             let doomed =
                 PartitionDir { topic, partition: key.1, state: DirState::Delete(Uuid::random()) };
+            // Whoever reads from it now can read on.
+            if let Some(log) = state.logs.get(&key).filter(|log| !log.is_closed()) {
+                log.wake()?;
+            }
             self.with_home(|home| home.dir().rename(&live, &doomed.to_string()))?;
             if let Some(log) = state.logs.remove(&key) {
                 log.abandon();
@@ -154,6 +158,7 @@ impl<S: WriteFs> LogDir<S> {
         let dir =
             self.with_home(|home| make_partition::<S>(home.dir(), topic, partition, topic_id))?;
         let (log, _) = Log::load(dir, &options)?;
+        log.rest();
         state.logs.insert(key, Arc::new(log));
         Ok(())
     }

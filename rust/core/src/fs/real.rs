@@ -13,6 +13,7 @@ pub use lock::RealLock;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 
@@ -26,8 +27,19 @@ pub struct RealFs;
 /// An open directory of the real file system.
 #[derive(Debug)]
 pub struct RealDir {
-    handle: OwnedFd,
+    /// `None` while it rests.
+    handle: RwLock<Option<Arc<OwnedFd>>>,
     path: PathBuf,
+    /// Where a directory that rests is found again: above, by name, as this very one.
+    home: Option<Home>,
+}
+
+#[derive(Debug)]
+struct Home {
+    above: Arc<OwnedFd>,
+    name: String,
+    device: u64,
+    inode: u64,
 }
 
 /// An open file of the real file system.
@@ -44,7 +56,8 @@ impl Fs for RealFs {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|errno| Error::io("open directory", path, errno.into()))?;
-        Ok(RealDir { handle, path: path.to_owned() })
+        let handle = RwLock::new(Some(Arc::new(handle)));
+        Ok(RealDir { handle, path: path.to_owned(), home: None })
     }
 
     fn kind(&self, path: &Path) -> Result<EntryKind> {
@@ -64,7 +77,7 @@ impl Dir for RealDir {
     fn list(&self) -> Result<Vec<Entry>> {
         let fail = |errno: rustix::io::Errno| Error::io("list", &self.path, errno.into());
         let mut entries = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&self.handle).map_err(fail)? {
+        for entry in rustix::fs::Dir::read_from(self.handle()?).map_err(fail)? {
             let entry = entry.map_err(fail)?;
             let Ok(name) = entry.file_name().to_str() else {
                 continue;
@@ -88,17 +101,18 @@ impl Dir for RealDir {
 
     fn open_dir(&self, name: &str) -> Result<Self> {
         let path = self.path.join(name);
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty())
+        let above = self.handle()?;
+        let (handle, device, inode) = open_below(&above, name)
             .map_err(|errno| Error::io("open directory", &path, errno.into()))?;
-        Ok(Self { handle, path })
+        let home = Some(Home { above, name: name.to_owned(), device, inode });
+        Ok(Self { handle: RwLock::new(Some(Arc::new(handle))), path, home })
     }
 
     fn open(&self, name: &str) -> Result<RealFile> {
         let path = self.path.join(name);
         // NONBLOCK so that a pipe with nobody at its other end cannot hang the open.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty())
+        let handle = rustix::fs::openat(self.handle()?, name, flags, Mode::empty())
             .map_err(|errno| refuse_link(errno, &path))?;
         let stat = rustix::fs::fstat(&handle)
             .map_err(|errno| Error::io("look up", &path, errno.into()))?;
@@ -110,11 +124,39 @@ impl Dir for RealDir {
 }
 
 impl RealDir {
+    /// The open directory, opened again if it rests.
+    fn handle(&self) -> Result<Arc<OwnedFd>> {
+        if let Some(handle) = &*self.handle.read().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(Arc::clone(handle));
+        }
+        let mut handle = self.handle.write().unwrap_or_else(PoisonError::into_inner);
+        let (None, Some(home)) = (&*handle, &self.home) else {
+            drop(handle);
+            return self.handle();
+        };
+        let (opened, device, inode) = open_below(&home.above, &home.name)
+            .map_err(|errno| Error::io("open directory", &self.path, errno.into()))?;
+        if (device, inode) != (home.device, home.inode) {
+            return Err(Error::Changed { path: self.path.clone(), what: "was replaced" });
+        }
+        Ok(Arc::clone(handle.insert(Arc::new(opened))))
+    }
+
     fn look_up(&self, name: &str) -> Result<EntryKind> {
-        let stat = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)
+        let stat = rustix::fs::statat(self.handle()?, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|errno| Error::io("look up", &self.path.join(name), errno.into()))?;
         Ok(kind_of(FileType::from_raw_mode(stat.st_mode)))
     }
+}
+
+/// Opens a directory, not through a link, and says which one it is.
+fn open_below(above: &OwnedFd, name: &str) -> rustix::io::Result<(OwnedFd, u64, u64)> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let handle = rustix::fs::openat(above, name, flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&handle)?;
+    // Types and signs of these differ between systems; only their bits are compared.
+    #[allow(clippy::as_conversions, clippy::cast_sign_loss, clippy::unnecessary_cast)]
+    Ok((handle, stat.st_dev as u64, stat.st_ino as u64))
 }
 
 impl File for RealFile {

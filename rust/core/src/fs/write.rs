@@ -68,6 +68,14 @@ pub trait WriteDir: Dir<File: WriteFile> {
 
     /// Bytes that an unprivileged writer can still add to this file system.
     fn free_bytes(&self) -> Result<u64>;
+
+    /// Lets go of what the system holds for the directory, until it is used again.
+    fn rest(&self) {}
+
+    /// Takes hold of the directory, so that it can be used also when it has got another name.
+    fn wake(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A file that can be written by position.

@@ -7,7 +7,7 @@ use super::view::View;
 use super::writer::{Writer, no_segment};
 use super::{Log, closed};
 use crate::error::Result;
-use crate::fs::WriteFs;
+use crate::fs::{WriteDir, WriteFs};
 use crate::segment::sealed::FlushDepth;
 
 impl<S: WriteFs> Log<S> {
@@ -73,6 +73,7 @@ impl<S: WriteFs> Log<S> {
         }
         writer.slots = Arc::new(Vec::new());
         writer.tail = None;
+        self.dir.rest();
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         let _ = self.last_bounds.set(view.bounds());
         *view = View { slots: Arc::new(Vec::new()), ..view.clone() };

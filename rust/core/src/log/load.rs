@@ -305,7 +305,8 @@ impl<S: WriteFs> Loader<S> {
         }
         if self.segments.is_empty() {
             let (config, now) = (&self.options.config, self.options.clock.now_ms());
-            self.segments.push(Arc::new(Segment::create(&self.dir, end, config, now)?));
+            let segment = Segment::create(&self.dir, end, config, now)?;
+            self.segments.push(Arc::new(segment.asleep(config, now)?));
             self.names_changed = true;
         }
         let is_always = self.options.config.fsync == Fsync::Always;

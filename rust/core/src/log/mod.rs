@@ -68,7 +68,7 @@ use writer::{FlushState, Writer};
 use crate::config::LogConfig;
 use crate::epoch::EpochCache;
 use crate::error::{Error, Result};
-use crate::fs::{Dir, RealFs, WriteFs};
+use crate::fs::{Dir, RealFs, WriteDir, WriteFs};
 use crate::producer::{ProducerStates, Snapshots};
 use crate::record::Validator;
 use crate::segment::Segment;
@@ -115,6 +115,16 @@ pub(crate) struct Parts<S: WriteFs> {
 impl<S: WriteFs> Log<S> {
     /// Puts a log together. The high watermark is the checkpointed one where replicas move it, else
     /// the end.
+    /// Lets go of the directory until it is needed.
+    pub(crate) fn rest(&self) {
+        self.dir.rest();
+    }
+
+    /// Takes hold of the directory, which is about to get another name.
+    pub(crate) fn wake(&self) -> Result<()> {
+        self.dir.wake()
+    }
+
     pub(crate) fn assemble(parts: Parts<S>) -> Result<Self> {
         let Parts { dir, options, segments, start, end, producers, snapshots, epochs, .. } = parts;
         let slots: Vec<Slot<S>> = segments.into_iter().map(Slot::new).collect();

@@ -106,6 +106,19 @@ impl<S: WriteFs> Segment<S> {
         Self::with(dir, base_offset, size, IndexMode::Sealed, config, now_ms)
     }
 
+    /// An empty segment that holds nothing open until it is used. One whose file is preallocated
+    /// stays as it is: that must not be lost.
+    pub(crate) fn asleep(self, config: &LogConfig, now_ms: i64) -> Result<Self> {
+        if config.preallocate {
+            return Ok(self);
+        }
+        self.offset_index.trim()?;
+        self.time_index.trim()?;
+        self.offset_index.close()?;
+        self.time_index.close()?;
+        Self::open(&self.dir, self.base_offset, 0, config, now_ms)
+    }
+
     fn with(
         dir: &Arc<S::Dir>,
         base_offset: i64,

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::PoisonError;
 
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT,
@@ -60,7 +61,7 @@ impl WriteDir for RealDir {
         };
         // NONBLOCK so that a pipe with nobody at its other end cannot hang the open.
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | create;
-        let handle = rustix::fs::openat(&self.handle, name, flags, FILE_MODE)
+        let handle = rustix::fs::openat(self.handle()?, name, flags, FILE_MODE)
             .map_err(|errno| refuse_link(errno, &path))?;
         let stat = rustix::fs::fstat(&handle)
             .map_err(|errno| Error::io("look up", &path, errno.into()))?;
@@ -73,13 +74,14 @@ impl WriteDir for RealDir {
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         check_name(&self.path, from)?;
         check_name(&self.path, to)?;
-        rustix::fs::renameat(&self.handle, from, &self.handle, to)
+        let handle = self.handle()?;
+        rustix::fs::renameat(&handle, from, &handle, to)
             .map_err(|errno| self.fail("rename", from, errno))
     }
 
     fn unlink(&self, name: &str) -> Result<bool> {
         check_name(&self.path, name)?;
-        match rustix::fs::unlinkat(&self.handle, name, AtFlags::empty()) {
+        match rustix::fs::unlinkat(self.handle()?, name, AtFlags::empty()) {
             Ok(()) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
             Err(errno) => Err(self.fail("delete", name, errno)),
@@ -88,7 +90,7 @@ impl WriteDir for RealDir {
 
     fn make_dir(&self, name: &str) -> Result<bool> {
         check_name(&self.path, name)?;
-        match rustix::fs::mkdirat(&self.handle, name, DIR_MODE) {
+        match rustix::fs::mkdirat(self.handle()?, name, DIR_MODE) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) if self.look_up(name)? == EntryKind::Directory => Ok(false),
             Err(errno) => Err(self.fail("make directory", name, errno)),
@@ -97,23 +99,33 @@ impl WriteDir for RealDir {
 
     fn remove_dir(&self, name: &str) -> Result<()> {
         check_name(&self.path, name)?;
-        rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR)
+        rustix::fs::unlinkat(self.handle()?, name, AtFlags::REMOVEDIR)
             .map_err(|errno| self.fail("remove directory", name, errno))
     }
 
     fn sync(&self) -> Result<()> {
-        full_sync(&self.handle).map_err(|errno| Error::io("sync", &self.path, errno.into()))
+        full_sync(&*self.handle()?).map_err(|errno| Error::io("sync", &self.path, errno.into()))
     }
 
     fn lock(&self, name: &str) -> Result<RealLock> {
         check_name(&self.path, name)?;
-        RealLock::take(&self.handle, &self.path, name)
+        RealLock::take(&*self.handle()?, &self.path, name)
     }
 
     fn free_bytes(&self) -> Result<u64> {
-        let stat = rustix::fs::fstatvfs(&self.handle)
+        let stat = rustix::fs::fstatvfs(self.handle()?)
             .map_err(|errno| Error::io("look up", &self.path, errno.into()))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn rest(&self) {
+        if self.home.is_some() {
+            *self.handle.write().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+    }
+
+    fn wake(&self) -> Result<()> {
+        self.handle().map(|_| ())
     }
 }
 
